@@ -1,0 +1,255 @@
+//! Which input rows (or columns) an output row (or column) reads: the only window arithmetic.
+//!
+//! A [`Window`] is one axis of an op. [`Window::tap`] is the primitive: tap `k` of output row `o`
+//! reads input row `i`, or nothing (padding). Everything else follows from it: how many rows can
+//! be made from those that exist ([`Axis::ready`]), the first row that is still needed
+//! ([`Axis::tail`]), and the kernels' row and column tables.
+//!
+//! ```text
+//!  input rows   0 1 2 3 4 5 6 7        kernel 3, stride 2, dilation 1, pad 1
+//!               ├─┤                    o = 0 reads (pad) 0 1
+//!                 ├───┤                o = 1 reads 1 2 3
+//!                     ├───┤            o = 2 reads 3 4 5
+//! ```
+
+use serde::Serialize;
+
+use super::interp::Interp;
+
+/// What a tap outside the image reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Border {
+    /// Nothing: the kernel puts its fill value (zero for a convolution, -∞ for a maximum).
+    Fill,
+    /// The nearest row inside.
+    Edge,
+    /// The row mirrored at the outermost row, which is not repeated.
+    Reflect,
+}
+
+/// How output positions of one axis map to input positions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Window {
+    /// Output `o` reads input `o`.
+    Same,
+    /// Tap `k` reads `o · stride − pad + k · dilation`. Convolution and pooling; with one tap, a
+    /// pad (`pad` > 0), a crop (`pad` < 0) or a strided slice; with `kernel == stride`, space to
+    /// depth.
+    Taps {
+        /// Number of taps.
+        kernel: u64,
+        /// Input positions from one output to the next, at least 1.
+        stride: u64,
+        /// Input positions from one tap to the next, at least 1.
+        dilation: u64,
+        /// Positions before the image (negative: positions of the image that are skipped).
+        pad: i64,
+        /// What taps outside read.
+        border: Border,
+    },
+    /// Transposed convolution: tap `k` reads `i` where `i · stride − pad + k · dilation == o`.
+    Transposed {
+        /// Number of taps.
+        kernel: u64,
+        /// Output positions from one input to the next, at least 1.
+        stride: u64,
+        /// Output positions from one tap to the next, at least 1.
+        dilation: u64,
+        /// Output positions cut off at the start.
+        pad: i64,
+    },
+    /// Output `o` reads `o / factor`: depth to space, nearest resize by a whole factor.
+    Repeat {
+        /// Outputs per input, at least 1.
+        factor: u64,
+    },
+    /// Interpolation: output `o` reads a few positions with weights.
+    Interp(Interp),
+}
+
+/// A [`Window`] between an input and an output of known lengths.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Axis {
+    /// The map.
+    pub window: Window,
+    /// Input length in positions.
+    pub input: u64,
+    /// Output length in positions.
+    pub output: u64,
+}
+
+impl Axis {
+    /// Number of taps of every output position.
+    pub fn taps(&self) -> u64 {
+        match &self.window {
+            Window::Same | Window::Repeat { .. } => 1,
+            Window::Taps { kernel, .. } | Window::Transposed { kernel, .. } => *kernel,
+            Window::Interp(interp) => interp.taps(),
+        }
+    }
+
+    /// The input position that tap `k` of output `o` reads; `None` where that is outside.
+    pub fn tap(&self, o: u64, k: u64) -> Option<u64> {
+        let len = self.input as i64;
+        let inside = |i: i64| (0..len).contains(&i).then_some(i as u64);
+        match &self.window {
+            Window::Same => inside(o as i64),
+            Window::Repeat { factor } => inside((o / factor) as i64),
+            Window::Taps {
+                stride,
+                dilation,
+                pad,
+                border,
+                ..
+            } => {
+                let i = (o * stride) as i64 - pad + (k * dilation) as i64;
+                match border {
+                    Border::Fill => inside(i),
+                    Border::Edge => inside(i.clamp(0, (len - 1).max(0))),
+                    Border::Reflect => inside(reflect(i, len)),
+                }
+            }
+            Window::Transposed {
+                stride,
+                dilation,
+                pad,
+                ..
+            } => {
+                let at = o as i64 + pad - (k * dilation) as i64;
+                if at.rem_euclid(*stride as i64) == 0 {
+                    inside(at.div_euclid(*stride as i64))
+                } else {
+                    None
+                }
+            }
+            Window::Interp(interp) => inside(interp.tap(o, k).0 as i64),
+        }
+    }
+
+    /// The weight of tap `k` of output `o`: 1 except under interpolation.
+    pub fn weight(&self, o: u64, k: u64) -> f32 {
+        match &self.window {
+            Window::Interp(interp) => interp.tap(o, k).1,
+            _ => 1.0,
+        }
+    }
+
+    /// How many taps of output `o` count in a mean that counts `after` padded positions behind the
+    /// image and all of those before it.
+    pub fn counted(&self, o: u64, after: u64) -> u64 {
+        let Window::Taps {
+            kernel,
+            stride,
+            dilation,
+            pad,
+            ..
+        } = &self.window
+        else {
+            return self.taps();
+        };
+        let first = (o * stride) as i64 - pad;
+        let end = (self.input + after) as i64;
+        (0..*kernel)
+            .filter(|k| first + ((k * dilation) as i64) < end)
+            .count() as u64
+    }
+
+    /// A position such that no output from `o` on reads below it: what a consumer at front `o`
+    /// leaves needed. Never falls as `o` grows; the input's length once `o` is past the end.
+    pub fn tail(&self, o: u64) -> u64 {
+        if o >= self.output {
+            return self.input;
+        }
+        let len = self.input as i64;
+        let low = match &self.window {
+            Window::Same => o as i64,
+            Window::Repeat { factor } => (o / factor) as i64,
+            Window::Taps {
+                kernel,
+                stride,
+                dilation,
+                pad,
+                border,
+            } => {
+                let first = (o * stride) as i64 - pad;
+                match border {
+                    Border::Fill => first,
+                    Border::Edge => first.min(len - 1),
+                    Border::Reflect => {
+                        let last = ((self.output - 1) * stride) as i64 - pad
+                            + ((kernel - 1) * dilation) as i64;
+                        if last < len {
+                            first
+                        } else {
+                            first.min(2 * (len - 1) - last)
+                        }
+                    }
+                }
+            }
+            Window::Transposed {
+                kernel,
+                stride,
+                dilation,
+                pad,
+            } => {
+                let stride = *stride as i64;
+                (o as i64 + pad - ((kernel - 1) * dilation) as i64 + stride - 1).div_euclid(stride)
+            }
+            Window::Interp(interp) => interp.tap(o, 0).0 as i64,
+        };
+        low.clamp(0, len) as u64
+    }
+
+    /// How many input positions must exist before outputs `0..=o` can be made. Never falls as
+    /// `o` grows.
+    pub fn needs(&self, o: u64) -> u64 {
+        let len = self.input as i64;
+        let high = match &self.window {
+            Window::Same => o as i64 + 1,
+            Window::Repeat { factor } => (o / factor) as i64 + 1,
+            Window::Taps {
+                kernel,
+                stride,
+                dilation,
+                pad,
+                border,
+            } => {
+                let last = (o * stride) as i64 - pad + ((kernel - 1) * dilation) as i64 + 1;
+                match border {
+                    Border::Fill => last,
+                    Border::Edge => last.max(1),
+                    Border::Reflect => last.max(1).max(pad + 1),
+                }
+            }
+            Window::Transposed { stride, pad, .. } => {
+                (o as i64 + pad).div_euclid(*stride as i64) + 1
+            }
+            Window::Interp(interp) => interp.tap(o, interp.taps() - 1).0 as i64 + 1,
+        };
+        high.clamp(0, len) as u64
+    }
+
+    /// How many outputs can be made when `front` inputs exist, at least `from` and at most `most`
+    /// (`from` outputs are known to be ready).
+    pub fn ready(&self, front: u64, from: u64, most: u64) -> u64 {
+        let most = most.min(self.output);
+        if front >= self.input {
+            return most.max(from);
+        }
+        let mut o = from;
+        while o < most && self.needs(o) <= front {
+            o += 1;
+        }
+        o
+    }
+}
+
+/// `i` mirrored into `0..len` at the outermost positions, which are not repeated.
+fn reflect(i: i64, len: i64) -> i64 {
+    if len <= 1 {
+        return if len == 1 { 0 } else { i };
+    }
+    let period = 2 * (len - 1);
+    let m = i.rem_euclid(period);
+    if m < len { m } else { period - m }
+}

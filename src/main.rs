@@ -1,0 +1,3 @@
+//! The `stripmill` command.
+
+fn main() {}
