@@ -60,8 +60,8 @@ pub struct Cols {
     pub first: usize,
     /// Input columns from an output column to the next.
     pub stride: usize,
-    /// Input columns from a tap to the next.
-    pub dilation: usize,
+    /// Input columns from a tap to the next; negative for a transposed convolution.
+    pub dilation: isize,
     /// `taps` entries for each output column left of `regular`, then for each right of it.
     pub edges: Vec<i32>,
 }
@@ -70,7 +70,8 @@ impl Cols {
     /// The input column that tap `k` of output column `x` reads, or `None`.
     pub fn tap(&self, x: usize, k: usize) -> Option<usize> {
         if self.regular.contains(&x) {
-            return Some(self.first + (x - self.regular.start) * self.stride + k * self.dilation);
+            let first = self.first + (x - self.regular.start) * self.stride;
+            return first.checked_add_signed(k as isize * self.dilation);
         }
         let edge = if x < self.regular.start { x } else { x - self.regular.len() };
         usize::try_from(self.edges[edge * self.taps + k]).ok()
@@ -105,4 +106,21 @@ pub struct Extra<'a> {
     pub input: Input<'a>,
     /// Its columns: the output's, or 1.
     pub width: usize,
+}
+
+/// Some output columns of a convolution that use the same kernel columns: all of them where the
+/// convolution is ordinary; every `step`-th where it is transposed with stride `step`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Phase {
+    /// First output column of the window.
+    pub start: usize,
+    /// Output columns from one to the next.
+    pub step: usize,
+    /// Which kernel columns are used, ascending.
+    pub taps: Vec<usize>,
+    /// Where they read: column `x` of these is output column `start + x · step`, tap `k` is
+    /// `taps[k]`. Its `dilation` may be negative for a transposed convolution.
+    pub cols: Cols,
+    /// How many output columns of the window there are.
+    pub count: usize,
 }
