@@ -19,5 +19,6 @@ pub mod error;
 pub mod func;
 pub mod graph;
 pub mod io;
+pub mod kernels;
 
 pub use error::{Error, Result};
