@@ -254,6 +254,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The bytes of the arena that buffer `mem` has.
+    pub fn range(&self, mem: MemId) -> Range<usize> {
+        let buffer = &self.buffers[mem.at()];
+        buffer.offset as usize..(buffer.offset + buffer.bytes) as usize
+    }
+
     /// Turns of all phases and panels, for one batch item.
     pub fn turns(&self) -> u64 {
         self.phases.iter().map(|p| p.turns * p.panels.len() as u64).sum()
