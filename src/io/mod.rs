@@ -1,6 +1,8 @@
 //! Where rows come from and go to: files of several formats, or anything that implements
 //! [`RowSource`] or [`RowSink`].
 
+pub(crate) mod mapped;
+
 use std::ops::Range;
 
 use crate::error::Result;
