@@ -15,24 +15,31 @@ const CACHE: u64 = 16 << 20;
 /// Seconds that a step costs in a turn, whatever it does.
 const STEP: f64 = 4e-6;
 
-/// Seconds of one phase of a graph of `n` batch items.
+/// Seconds of one phase.
 pub(super) fn seconds(graph: &Graph, phase: &PhasePlan, threads: usize) -> f64 {
-    let sweep = &phase.sweep;
+    let items = phase.sweep.rows.iter().map(|r| graph.tensor(r.tensor).n()).max().unwrap_or(0) as f64;
+    let each = |panel: &Panel| {
+        let steps = 0..phase.sweep.steps.len();
+        let step = |s: usize| {
+            let (height, cap) = (phase.sweep.steps[s].height, phase.pace[s].cap.max(1));
+            let full = (height / cap) as f64 * step(graph, phase, panel, s, cap, threads);
+            full + if height % cap > 0 { step(graph, phase, panel, s, height % cap, threads) } else { 0.0 }
+        };
+        steps.map(step).sum::<f64>()
+    };
+    items * phase.panels.iter().map(each).sum::<f64>()
+}
+
+/// Seconds that step `s` takes for `made` of its rows in `panel`: the longer of arithmetic and
+/// traffic, and a fixed cost.
+pub(super) fn step(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize, made: u64, threads: usize) -> f64 {
+    let (sweep, step) = (&phase.sweep, &phase.sweep.steps[s]);
     let rows: u64 = phase.pools.iter().map(|p| p.slot_bytes * p.slots).sum();
-    let items = sweep.rows.iter().map(|r| graph.tensor(r.tensor).n()).max().unwrap_or(0) as f64;
-    let mut total = 0.0;
-    for panel in &phase.panels {
-        total += phase.turns as f64 * sweep.steps.len() as f64 * STEP;
-        for (s, step) in sweep.steps.iter().enumerate() {
-            let passes = step.height.div_ceil(phase.pace[s].cap.max(1)) as f64;
-            let weights = weight_bytes(graph, step) as f64 * passes;
-            let moved = moved(graph, sweep, panel, step) as f64 * step.height as f64;
-            let rate = if rows + weight_bytes(graph, step) > CACHE { MEMORY_BYTES } else { CACHE_BYTES };
-            let compute = flops(graph, sweep, panel, step) * step.height as f64 / (FLOPS * threads as f64);
-            total += compute.max((weights + moved) / rate);
-        }
-    }
-    total * items
+    let weights = weight_bytes(graph, step);
+    let rate = if rows + weights > CACHE { MEMORY_BYTES } else { CACHE_BYTES };
+    let compute = flops(graph, sweep, panel, step) * made as f64 / (FLOPS * threads as f64);
+    let traffic = (weights + moved(graph, sweep, panel, step) * made) as f64 / rate;
+    compute.max(traffic) + STEP
 }
 
 /// Bytes of rows read and written for one row of a step.

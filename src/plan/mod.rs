@@ -17,11 +17,13 @@ mod delay;
 pub(crate) mod footprint;
 mod live;
 mod place;
+mod simulate;
 mod windows;
 
 pub use build::{least_budget, plan};
 pub use check::{SafePlan, check};
 pub use place::{Request, load, place};
+pub use simulate::simulate;
 
 use std::ops::Range;
 
