@@ -19,5 +19,8 @@ pub mod error;
 pub mod func;
 pub mod graph;
 pub mod io;
+pub mod kernels;
+pub mod plan;
+pub mod sweep;
 
 pub use error::{Error, Result};
