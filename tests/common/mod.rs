@@ -5,6 +5,7 @@
     reason = "every suite is a crate of its own and uses a part of this one"
 )]
 
+pub mod compare;
 pub mod pb;
 pub mod random_graph;
 pub mod reference;

@@ -44,6 +44,27 @@ pub fn evaluate(
     Ok(values)
 }
 
+/// The input positions that each output position of `axis` reads.
+pub fn positions(axis: &stripmill::graph::Axis) -> Vec<Vec<u64>> {
+    let (input, output) = (axis.input as usize, axis.output as usize);
+    let mut all = vec![Vec::new(); output];
+    if matches!(axis.window, Window::Transposed { .. }) {
+        for (i, o, _) in axis::meetings(&axis.window, input, output) {
+            all[o].push(i as u64);
+        }
+        return all;
+    }
+    for (all, reads) in all.iter_mut().zip(axis::reads(&axis.window, input, output)) {
+        all.extend(
+            reads
+                .iter()
+                .filter(|r| r.1 != 0.0)
+                .filter_map(|r| Some(r.0? as u64)),
+        );
+    }
+    all
+}
+
 /// The values of a whole tensor as f64.
 fn array(value: &Value) -> ArrayD<f64> {
     let values: Vec<f64> = match &value.data {
