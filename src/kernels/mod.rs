@@ -9,8 +9,14 @@
 //! in), never over the axis it sums.
 
 pub mod arch;
+mod conv;
+mod grid;
+mod pack;
 
 pub use arch::Isa;
+pub use conv::{PackedConv, conv};
+pub(crate) use grid::Grid;
+pub use pack::{ConvShape, pack_conv, packed_len};
 
 /// Channels `first..first + channels` of one tensor's rows, as an operand.
 #[derive(Debug, Clone, Copy)]
