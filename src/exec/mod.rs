@@ -20,6 +20,7 @@ use crate::graph::{Graph, Layout};
 use crate::io::{RowSink, RowSource};
 use crate::kernels::{Isa, Program};
 use crate::plan::{Instr, SafePlan};
+use crate::trace::Tracer;
 
 use arena::Arena;
 
@@ -103,12 +104,26 @@ impl Engine {
     ///
     /// # Errors
     /// Where feeds or drains do not fit the graph, or one of them fails.
-    pub fn run(&mut self, mut feeds: Vec<Feed>, mut drains: Vec<Drain>, progress: Progress<'_>) -> Result<Stats> {
+    pub fn run(&mut self, feeds: Vec<Feed>, drains: Vec<Drain>, progress: Progress<'_>) -> Result<Stats> {
+        self.run_traced(feeds, drains, progress, None)
+    }
+
+    /// As [`Engine::run`], and gives an event for each step of each turn to `trace`.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn run_traced(
+        &mut self,
+        mut feeds: Vec<Feed>,
+        mut drains: Vec<Drain>,
+        progress: Progress<'_>,
+        trace: Option<Tracer<'_>>,
+    ) -> Result<Stats> {
         fits(&self.graph, &feeds, &drains)?;
         let start = Instant::now();
         let Engine { graph, plan, isa, arena, programs, threads } = self;
         let plan = plan.plan();
-        let mut run = run::Run { graph, plan, isa: *isa, arena, programs, feeds: &mut feeds, drains: &mut drains };
+        let mut run = run::Run { graph, plan, isa: *isa, arena, programs, feeds: &mut feeds, drains: &mut drains, start, trace };
         threads.install(|| run.all(progress))?;
         let mut stats = Stats::default();
         for drain in &mut drains {

@@ -1,6 +1,7 @@
 //! The script, and the turns of each sweep.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Layout, NodeId, Op};
@@ -8,6 +9,7 @@ use crate::io::Access;
 use crate::kernels::{Isa, Program};
 use crate::plan::{Instr, Panel, PhasePlan, Plan, TurnInstr};
 use crate::sweep::{Fronts, Work};
+use crate::trace::{Event, Tracer};
 
 use super::arena::{Arena, Scratch};
 use super::slots::{Place, Slots};
@@ -15,7 +17,7 @@ use super::step::{Columns, RowTable};
 use super::{Drain, Feed, Progress, dense, gather, step};
 
 /// One run of a plan.
-pub(super) struct Run<'a> {
+pub(super) struct Run<'a, 't> {
     pub(super) graph: &'a Graph,
     pub(super) plan: &'a Plan,
     pub(super) isa: Isa,
@@ -23,9 +25,11 @@ pub(super) struct Run<'a> {
     pub(super) programs: &'a [Program],
     pub(super) feeds: &'a mut [Feed],
     pub(super) drains: &'a mut [Drain],
+    pub(super) start: Instant,
+    pub(super) trace: Option<Tracer<'t>>,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// The whole script.
     pub(super) fn all(&mut self, progress: Progress<'_>) -> Result<()> {
         let total: u64 = self.plan.phases.iter().map(|p| p.turns * p.panels.len() as u64 * items(self.graph, p)).sum();
@@ -35,12 +39,12 @@ impl Run<'_> {
             match *instr {
                 Instr::Alloc { .. } | Instr::Free { .. } | Instr::Pack { .. } => {}
                 Instr::Dense { node } => dense::run(self.graph, self.plan, self.arena, node)?,
-                Instr::Sweep { phase } => {
-                    let phase = &self.plan.phases[phase];
+                Instr::Sweep { phase: p } => {
+                    let phase = &self.plan.phases[p];
                     self.rewind(phase)?;
                     for item in 0..items(self.graph, phase) {
-                        for panel in &phase.panels {
-                            Sweeping::new(self, phase, panel, item).all(&mut |turns| {
+                        for panel in 0..phase.panels.len() {
+                            Sweeping::new(self, p, panel, item).all(&mut |turns| {
                                 done += turns;
                                 progress(done, total);
                             })?;
@@ -118,8 +122,10 @@ fn items(graph: &Graph, phase: &PhasePlan) -> u64 {
 }
 
 /// One panel of one batch item, from its first turn to its last.
-struct Sweeping<'r, 'a> {
-    run: &'r mut Run<'a>,
+struct Sweeping<'r, 'a, 't> {
+    run: &'r mut Run<'a, 't>,
+    /// Indices of the phase and the panel, for events.
+    at: (usize, usize),
     phase: &'r PhasePlan,
     panel: &'r Panel,
     item: u64,
@@ -129,12 +135,10 @@ struct Sweeping<'r, 'a> {
     scratch: Scratch,
 }
 
-impl<'r, 'a> Sweeping<'r, 'a> {
-    fn new(run: &'r mut Run<'a>, phase: &'r PhasePlan, panel: &'r Panel, item: u64) -> Self
-    where
-        'a: 'r,
-    {
-        let graph = run.graph;
+impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
+    fn new(run: &'r mut Run<'a, 't>, p: usize, k: usize, item: u64) -> Self {
+        let (graph, phase) = (run.graph, &run.plan.phases[p]);
+        let panel = &phase.panels[k];
         let place = |(rows, window): (&crate::sweep::Rows, &Range<u64>)| {
             let t = graph.tensor(rows.tensor);
             Place { window: window.clone(), pixel: 4 * t.c(), item, height: t.h(), width: t.w() }
@@ -142,7 +146,7 @@ impl<'r, 'a> Sweeping<'r, 'a> {
         let places = phase.sweep.rows.iter().zip(&panel.windows).map(place).collect();
         let columns = (0..phase.sweep.steps.len()).map(|s| step::columns(graph, phase, panel, s)).collect();
         let slots = Slots::new(run.plan, phase);
-        Sweeping { run, phase, panel, item, slots, places, columns, scratch: Scratch::default() }
+        Sweeping { run, at: (p, k), phase, panel, item, slots, places, columns, scratch: Scratch::default() }
     }
 
     fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
@@ -154,7 +158,9 @@ impl<'r, 'a> Sweeping<'r, 'a> {
                     TurnInstr::Exec { step, .. } => {
                         let made = fronts.advance(step);
                         if !made.is_empty() {
-                            self.exec(step, made)?;
+                            let start = self.run.start.elapsed().as_secs_f64();
+                            self.exec(step, made.clone())?;
+                            self.event(fronts.turn(), step, made, start);
                         }
                     }
                     TurnInstr::Drop { rows, .. } => {
@@ -167,6 +173,14 @@ impl<'r, 'a> Sweeping<'r, 'a> {
             progress(1);
         }
         Ok(())
+    }
+
+    fn event(&mut self, turn: u64, step: usize, rows: Range<u64>, start: f64) {
+        if let Some(trace) = &mut self.run.trace {
+            let seconds = self.run.start.elapsed().as_secs_f64() - start;
+            let (phase, panel) = self.at;
+            trace(Event { phase, item: self.item, panel, turn, step, rows, start, seconds });
+        }
     }
 
     /// Makes rows `made` of step `s`.

@@ -116,7 +116,7 @@ pub(super) struct Call<'c, 'a> {
     pub(super) whole: &'c [Option<View<'a>>],
 }
 
-impl Call<'_, '_> {
+impl<'a> Call<'_, 'a> {
     /// Runs the kernel.
     pub(super) fn run(&self, rows: &mut [&mut [f32]]) -> Result<()> {
         let channels = self.graph.tensor(self.node.outputs[0]).c() as usize;
@@ -158,8 +158,8 @@ impl Call<'_, '_> {
     }
 
     /// The channel vectors of this batch item among the whole operands.
-    fn vectors(&self) -> Result<Vec<&[f32]>> {
-        let vector = |view: &Option<View<'_>>| match view {
+    fn vectors(&self) -> Result<Vec<&'a [f32]>> {
+        let vector = |view: &Option<View<'a>>| match *view {
             Some(View { dims, data: DataRef::F32(values) }) => {
                 let n = dims.first().copied().unwrap_or(1).max(1) as usize;
                 let each = values.len() / n;
@@ -168,7 +168,6 @@ impl Call<'_, '_> {
             }
             _ => Err(Error::model(&self.node.name, "a channel operand is not f32")),
         };
-        // the views outlive this call: they borrow the arena or the graph
         self.whole.iter().map(vector).collect()
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::graph::Axis;
-use crate::kernels::{ColWeights, Cols, Phase};
+use crate::kernels::{Cols, Phase};
 
 /// Tables of a windowed step that makes columns `out`, from a row that starts at column `from`.
 pub(super) fn phases(axis: &Axis, out: &Range<u64>, from: u64) -> Vec<Phase> {

@@ -17,11 +17,13 @@ mod delay;
 pub(crate) mod footprint;
 mod live;
 mod place;
+mod simulate;
 mod windows;
 
 pub use build::{least_budget, plan};
 pub use check::{SafePlan, check};
 pub use place::{Request, load, place};
+pub use simulate::simulate;
 
 use std::ops::Range;
 
@@ -248,9 +250,6 @@ pub struct Plan {
     pub peak: Peak,
     /// Predicted seconds, from the first row in to the last row out.
     pub seconds: f64,
-    /// The least budget that works for this graph, these threads and these io bytes, if it was
-    /// looked for (it is when the budget is too small, and on request).
-    pub least: Option<u64>,
 }
 
 impl Plan {
