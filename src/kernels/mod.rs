@@ -10,11 +10,13 @@
 
 pub mod arch;
 mod conv;
+mod depthwise;
 mod grid;
 mod pack;
 
 pub use arch::Isa;
 pub use conv::{PackedConv, conv};
+pub use depthwise::{depthwise, depthwise_len, pack_depthwise};
 pub(crate) use grid::Grid;
 pub use pack::{ConvShape, pack_conv, packed_len};
 
@@ -86,7 +88,7 @@ pub struct Out<'a, 'b> {
 }
 
 /// Stub until the pointwise kernels are here.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Program(());
 
 /// What is applied to a kernel's result before it is left in the output row.
