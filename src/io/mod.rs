@@ -31,6 +31,8 @@ pub use file::{FileSink, FileSource};
 pub use memory::{FnSource, Layout, MemorySink, MemorySource};
 pub use npy::{read_value, write_value};
 
+pub(crate) mod mapped;
+
 use std::ops::Range;
 use std::path::Path;
 

@@ -9,20 +9,15 @@
 //! in), never over the axis it sums.
 
 pub mod arch;
+pub mod gather;
 mod conv;
-mod depthwise;
-mod pointwise;
-mod pool;
-mod resize;
-mod shuffle;
+mod grid;
+mod pack;
 
 pub use arch::Isa;
-pub use conv::{PackedConv, conv, pack_conv, packed_len};
-pub use depthwise::{depthwise, depthwise_len, pack_depthwise};
-pub use pointwise::{Program, ProgramArg, ProgramInst, lrn, pointwise, softmax};
-pub use pool::{Pooling, pool};
-pub use resize::{ColWeights, resize};
-pub use shuffle::{depth_to_space, pad, space_to_depth};
+pub use conv::{PackedConv, conv};
+pub(crate) use grid::Grid;
+pub use pack::{ConvShape, pack_conv, packed_len};
 
 /// Channels `first..first + channels` of one tensor's rows, as an operand.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +68,11 @@ impl Cols {
             let first = self.first + (x - self.regular.start) * self.stride;
             return first.checked_add_signed(k as isize * self.dilation);
         }
-        let edge = if x < self.regular.start { x } else { x - self.regular.len() };
+        let edge = if x < self.regular.start {
+            x
+        } else {
+            x - self.regular.len()
+        };
         usize::try_from(self.edges[edge * self.taps + k]).ok()
     }
 }
@@ -86,6 +85,10 @@ pub struct Out<'a, 'b> {
     /// Channels of a pixel.
     pub channels: usize,
 }
+
+/// Stub until the pointwise kernels are here.
+#[derive(Debug)]
+pub struct Program(());
 
 /// What is applied to a kernel's result before it is left in the output row.
 #[derive(Debug, Clone, Copy)]
