@@ -299,6 +299,14 @@ impl Builder<'_> {
                 self.save(node.outputs[0]);
             }
         }
+        if self.phase == 0 {
+            for &id in self.graph.inputs.iter().filter(|id| self.graph.tensor(**id).layout == Layout::Rows) {
+                if self.graph.outputs.contains(&id) {
+                    self.rows(id);
+                    self.save(id);
+                }
+            }
+        }
         let largest = self.sweep.steps.iter().filter(|s| s.is_source()).map(|s| s.ratio);
         if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
             for step in &mut self.sweep.steps {
