@@ -351,6 +351,19 @@ impl Builder<'_> {
                 self.save(node.outputs[0]);
             }
         }
+        if self.phase == 0 {
+            for &id in self
+                .graph
+                .inputs
+                .iter()
+                .filter(|id| self.graph.tensor(**id).layout == Layout::Rows)
+            {
+                if self.graph.outputs.contains(&id) {
+                    self.rows(id);
+                    self.save(id);
+                }
+            }
+        }
         let largest = self
             .sweep
             .steps

@@ -87,18 +87,16 @@ impl Arena {
             }
         }
         let base = self.map.as_mut_ptr();
+        // nothing, but aligned as everything else
+        let inside = |r: &Range<usize>| if r.is_empty() { 0..0 } else { r.clone() };
         let read = |r: &Range<usize>| {
-            if r.is_empty() {
-                return &[][..];
-            }
+            let r = inside(r);
             // SAFETY: the range is inside the mapping, which `self` is borrowed for, and no exclusive
             // range overlaps it, so that nothing writes it while this slice lives.
             unsafe { std::slice::from_raw_parts(base.add(r.start), r.len()) }
         };
         let write = |r: &Range<usize>| {
-            if r.is_empty() {
-                return &mut [][..];
-            }
+            let r = inside(r);
             // SAFETY: the range is inside the mapping, which `self` is borrowed mutably for, and
             // overlaps no other range of this call, so that this slice is the only way to its bytes.
             unsafe { std::slice::from_raw_parts_mut(base.add(r.start), r.len()) }

@@ -302,13 +302,8 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         // what is read: rows by read, then weights, then whole operands
         let mut shared: Vec<Range<usize>> = Vec::new();
         let mut tables: Vec<RowTable> = Vec::with_capacity(sweep_step.reads.len());
-        for read in &sweep_step.reads {
-            // a gather reads its own columns only; others the whole window, by column tables
-            let cols = if sweep_step.makes.is_none() {
-                &out_cols
-            } else {
-                &self.panel.windows[read.rows]
-            };
+        for (k, read) in sweep_step.reads.iter().enumerate() {
+            let cols = &step::span(node, k, read, &self.panel.windows[read.rows], &out_cols);
             let table = RowTable::new(&read.axis, &made, shared.len());
             for y in table.rows.clone() {
                 shared.push(

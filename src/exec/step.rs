@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::tables;
 use crate::dense::{DataRef, View};
 use crate::error::{Error, Result};
-use crate::graph::{Axis, Graph, Node, Op, Operand, PoolKind};
+use crate::graph::{Axis, Graph, Node, Op, Operand, PoolKind, Window};
 use crate::kernels::{self, Cols, Extra, Input, Isa, Out, Phase, Pooling, Program, Segment, Tail};
 use crate::plan::footprint::{conv_shape, is_depthwise};
 use crate::plan::{Panel, PhasePlan};
-use crate::sweep::Work;
+use crate::sweep::{Read, Work};
 
 /// The column tables of a step in one panel.
 #[derive(Debug)]
@@ -60,6 +60,25 @@ pub(super) fn columns(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize)
         Op::DepthToSpace { block, .. } => Columns::First((out.start % block) as usize),
         Op::SpaceToDepth { block } => Columns::First((out.start * block - from) as usize),
         _ => Columns::None,
+    }
+}
+
+/// The columns of read `k` of `node` that its kernel is given to make (or gather) columns `out`. Most
+/// are given the whole window, which column tables count from. What reads the output's own columns,
+/// or the pixels of whole blocks, has no table: its rows start where the output's do.
+pub(super) fn span(
+    node: &Node,
+    k: usize,
+    read: &Read,
+    window: &Range<u64>,
+    out: &Range<u64>,
+) -> Range<u64> {
+    let main = k < node.operands.iter().map(|o| o.0.len()).sum();
+    match (&node.op, &read.cols.window) {
+        (Op::DepthToSpace { block, .. }, _) if main => out.start / block..out.end.div_ceil(*block),
+        (Op::Resize { .. }, _) if main => window.clone(),
+        (_, Window::Same) => out.clone(),
+        _ => window.clone(),
     }
 }
 

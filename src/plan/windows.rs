@@ -69,6 +69,10 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
             if let Work::Node(node) = step.work {
                 out = whole_blocks(&graph.node(node).op, out, width);
             }
+            if count == 1 && matches!(step.work, Work::Load(_)) {
+                // a source may give its rows in order, and then only whole ones
+                out = 0..width;
+            }
             windows[rows] = out.clone();
         }
         if out.is_empty() {
