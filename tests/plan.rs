@@ -177,3 +177,23 @@ fn windows_of_axes_are_the_tensors() {
         assert_eq!(input, graph.tensor(node.operands[0].0[0].tensor).h());
     }
 }
+
+#[test]
+#[ignore = "a time, not a promise: run it in release"]
+fn planning_does_not_depend_on_the_image() {
+    for (name, graph) in [("dncnn", dncnn(100_000, 100_000)), ("unet", unet(100_000, 100_000))] {
+        for memory in [None, Some(4u64 << 30), Some(1 << 30)] {
+            let start = std::time::Instant::now();
+            let result = plan(&graph, &Options { memory, ..Options::default() });
+            let seconds = start.elapsed().as_secs_f64();
+            match result {
+                Ok(safe) => {
+                    let p = safe.plan();
+                    let phase = &p.phases[0];
+                    println!("{name} {memory:?}: strip {} panels {} peak {} MiB in {seconds:.3} s", phase.strip, phase.panels.len(), p.peak.total() >> 20);
+                }
+                Err(e) => println!("{name} {memory:?}: {e} in {seconds:.3} s"),
+            }
+        }
+    }
+}

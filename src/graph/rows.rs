@@ -233,11 +233,18 @@ impl Axis {
         if front >= self.input {
             return most.max(from);
         }
-        let mut o = from;
-        while o < most && self.needs(o) <= front {
-            o += 1;
+        // the answer is most often near: strips are short, and needs never falls
+        let (mut low, mut step) = (from, 1);
+        while low < most && self.needs((low + step - 1).min(most - 1)) <= front {
+            low = (low + step).min(most);
+            step *= 2;
         }
-        o
+        let mut high = (low + step - 1).min(most);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.needs(middle) <= front { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 }
 

@@ -10,8 +10,14 @@
 
 pub mod arch;
 pub mod gather;
+mod conv;
+mod grid;
+mod pack;
 
 pub use arch::Isa;
+pub use conv::{PackedConv, conv};
+pub(crate) use grid::Grid;
+pub use pack::{ConvShape, pack_conv, packed_len};
 
 /// Channels `first..first + channels` of one tensor's rows, as an operand.
 #[derive(Debug, Clone, Copy)]

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::live::{self, Limit};
-use super::windows::panels;
+use super::windows::Cut;
 use super::{
-    Buffer, Class, Home, Instr, MemId, Options, Panel, Peak, PhasePlan, Plan, Pool, Request, SafePlan, cost, delay,
-    footprint, place,
+    Buffer, Class, Home, Instr, MemId, Options, Peak, PhasePlan, Plan, Pool, Request, SafePlan, cost, delay, footprint,
+    place,
 };
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Layout, NodeId, Op, TensorId};
-use crate::sweep::{Pace, Phase, Rows, Work, phases};
+use crate::sweep::{Pace, Phase, Rows, Sweep, Work, phases};
 
 /// The format version of [`Plan`].
 const VERSION: u32 = 1;
@@ -20,24 +20,17 @@ const VERSION: u32 = 1;
 /// # Errors
 /// [`Error::Budget`] naming the least that works; [`Error::Usage`] for options that make no sense.
 pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
-    if options.threads == 0 || options.strip == Some(0) || options.panels == Some(0) {
-        return Err(Error::Usage("threads, strip and panels must be at least 1".into()));
-    }
-    let planner = Planner { graph, options, phases: phases(graph)? };
-    let candidates = planner.candidates();
-    let mut drafts: Vec<(Choice, Draft)> =
-        candidates.iter().map(|&choice| (choice, planner.draft(choice, Limit::Settled))).collect();
-    drafts.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds).then(a.1.peak.total().cmp(&b.1.peak.total())));
+    let planner = Planner::new(graph, options)?;
     let budget = options.memory.unwrap_or(u64::MAX);
-    for (choice, draft) in &drafts {
+    let mut prices = planner.prices();
+    prices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.bytes.cmp(&b.bytes)));
+    for price in prices.iter().filter(|p| p.bytes <= budget) {
+        let draft = planner.draft(price.choice, Limit::Done);
         if draft.peak.total() <= budget {
-            let full = planner.draft(*choice, Limit::Done);
-            if full.peak.total() <= budget {
-                return super::check(graph, planner.finish(full, None));
-            }
+            return super::check(graph, draft.plan(options));
         }
     }
-    Err(Error::Budget { budget, least: planner.least(&drafts) })
+    Err(Error::Budget { budget, least: planner.least(prices) })
 }
 
 /// The least budget that works for `graph`.
@@ -45,10 +38,8 @@ pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
 /// # Errors
 /// As [`plan`], but never [`Error::Budget`].
 pub fn least_budget(graph: &Graph, options: &Options) -> Result<u64> {
-    let planner = Planner { graph, options, phases: phases(graph)? };
-    let candidates = planner.candidates();
-    let drafts: Vec<_> = candidates.iter().map(|&choice| (choice, planner.draft(choice, Limit::Settled))).collect();
-    Ok(planner.least(&drafts))
+    let planner = Planner::new(graph, options)?;
+    Ok(planner.least(planner.prices()))
 }
 
 /// What the search decides.
@@ -58,16 +49,39 @@ struct Choice {
     panels: u64,
 }
 
-/// A plan that is not yet checked, with its price.
+/// What a choice costs, from a few turns: the bytes are a lower bound that is nearly always exact.
+struct Price {
+    choice: Choice,
+    bytes: u64,
+    seconds: f64,
+}
+
+/// A plan that is not yet checked.
 struct Draft {
     phases: Vec<PhasePlan>,
     buffers: Vec<Buffer>,
     script: Vec<Instr>,
     node_mem: Vec<Option<MemId>>,
     tensor_mem: Vec<Option<MemId>>,
-    arena_bytes: u64,
     peak: Peak,
     seconds: f64,
+}
+
+impl Draft {
+    fn plan(self, options: &Options) -> Plan {
+        Plan {
+            version: VERSION,
+            options: options.clone(),
+            phases: self.phases,
+            buffers: self.buffers,
+            script: self.script,
+            node_mem: self.node_mem,
+            tensor_mem: self.tensor_mem,
+            arena_bytes: self.peak.arena,
+            peak: self.peak,
+            seconds: self.seconds,
+        }
+    }
 }
 
 struct Planner<'a> {
@@ -76,115 +90,136 @@ struct Planner<'a> {
     phases: Vec<Phase>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
+    fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
+        if options.threads == 0 || options.strip == Some(0) || options.panels == Some(0) {
+            return Err(Error::Usage("threads, strip and panels must be at least 1".into()));
+        }
+        Ok(Planner { graph, options, phases: phases(graph)? })
+    }
+
     /// Strips of 1 row to all, panels of the full width down to one block of columns, each about
     /// half as much again as the one before.
-    fn candidates(&self) -> Vec<Choice> {
+    fn prices(&self) -> Vec<Price> {
         let height = self.phases.iter().map(|p| p.sweep.height).max().unwrap_or(0).max(1);
         let rows = self.phases.iter().flat_map(|p| &p.sweep.rows);
         let width = rows.map(|r| self.graph.tensor(r.tensor).w()).max().unwrap_or(0).max(1);
         let blocks = width.div_ceil(super::COLUMN_BLOCK);
         let strips = self.options.strip.map_or_else(|| ladder(height), |s| vec![s.min(height)]);
         let panels = self.options.panels.map_or_else(|| ladder(blocks), |p| vec![p.min(blocks)]);
-        let pairs = strips.iter().flat_map(|&strip| panels.iter().map(move |&panels| Choice { strip, panels }));
-        pairs.collect()
+        let mut prices = Vec::with_capacity(strips.len() * panels.len());
+        for &panels in &panels {
+            let cuts = self.cuts(panels);
+            for &strip in &strips {
+                let draft = self.sketch(strip, &cuts, Limit::Settled);
+                let choice = Choice { strip, panels };
+                prices.push(Price { choice, bytes: draft.peak.total(), seconds: draft.seconds });
+            }
+        }
+        prices
     }
 
-    fn least(&self, drafts: &[(Choice, Draft)]) -> u64 {
-        let mut by_size: Vec<&(Choice, Draft)> = drafts.iter().collect();
-        by_size.sort_by_key(|(_, d)| d.peak.total());
+    fn cuts(&self, panels: u64) -> Vec<Cut> {
+        self.phases.iter().map(|p| Cut::new(self.graph, &p.sweep, panels)).collect()
+    }
+
+    fn least(&self, mut prices: Vec<Price>) -> u64 {
+        prices.sort_by_key(|p| p.bytes);
         let mut least = u64::MAX;
-        for (choice, draft) in by_size {
-            // a draft over few turns never needs more than over all
-            if draft.peak.total() >= least {
+        for price in prices {
+            if price.bytes >= least {
                 break;
             }
-            least = least.min(self.draft(*choice, Limit::Done).peak.total());
+            least = least.min(self.draft(price.choice, Limit::Done).peak.total());
         }
         least
     }
 
+    /// All of a plan.
     fn draft(&self, choice: Choice, limit: Limit) -> Draft {
+        let cuts = self.cuts(choice.panels);
+        let mut draft = self.sketch(choice.strip, &cuts, limit);
+        for ((plan, phase), cut) in draft.phases.iter_mut().zip(&self.phases).zip(cuts) {
+            plan.sweep = phase.sweep.clone();
+            plan.panels = cut.panels;
+        }
+        draft
+    }
+
+    /// A plan without its sweeps and panels.
+    fn sketch(&self, strip: u64, cuts: &[Cut], limit: Limit) -> Draft {
         let mut layout = Layouts::new(self.graph);
-        let mut plans = Vec::with_capacity(self.phases.len());
         layout.pack_weights();
-        for phase in &self.phases {
+        let mut seconds = 0.0;
+        let mut plans = Vec::with_capacity(self.phases.len());
+        for (phase, cut) in self.phases.iter().zip(cuts) {
             for &node in &phase.dense {
                 layout.dense(node);
             }
-            plans.push(self.phase(phase, choice, limit, &mut layout));
+            let plan = self.phase(phase, strip, cut, limit, &mut layout);
+            let load = cost::Load {
+                sweep: &phase.sweep,
+                pace: &plan.pace,
+                widths: &cut.total,
+                panels: cut.panels.len() as u64,
+                pools: plan.pools.iter().map(|p| p.slot_bytes * p.slots).sum(),
+                threads: self.options.threads,
+            };
+            let items = phase.sweep.rows.iter().map(|r| self.graph.tensor(r.tensor).n()).max().unwrap_or(0);
+            seconds += load.seconds(self.graph) * items as f64;
+            plans.push(plan);
         }
-        let (script, buffers, arena_bytes) = layout.script();
+        let (node_mem, tensor_mem) = (layout.node_mem.clone(), layout.tensor_mem.clone());
+        let requests = layout.requests();
+        let (script, buffers, arena) = match limit {
+            Limit::Settled => (Vec::new(), Vec::new(), super::load(&requests)),
+            Limit::Done => layout.script(&requests),
+        };
         let peak = Peak {
             program: footprint::PROGRAM + footprint::graph_bytes(self.graph),
             threads: footprint::THREAD * self.options.threads as u64,
             constants: footprint::constant_bytes(self.graph),
             io: self.options.io_bytes,
-            arena: arena_bytes,
+            arena,
         };
-        let seconds = plans.iter().map(|p| cost::seconds(self.graph, p, self.options.threads)).sum();
-        let (node_mem, tensor_mem) = (layout.node_mem, layout.tensor_mem);
-        Draft { phases: plans, buffers, script, node_mem, tensor_mem, arena_bytes, peak, seconds }
+        Draft { phases: plans, buffers, script, node_mem, tensor_mem, peak, seconds }
     }
 
-    fn phase(&self, phase: &Phase, choice: Choice, limit: Limit, layout: &mut Layouts<'_>) -> PhasePlan {
-        let sweep = phase.sweep.clone();
-        let panels = panels(self.graph, &sweep, choice.panels);
-        let strip = choice.strip.min(sweep.height.max(1));
-        let row_bytes: Vec<u64> = (0..sweep.rows.len()).map(|k| row_bytes(self.graph, &sweep.rows[k], k, &panels)).collect();
-        let (pool_of, slot_bytes) = live::pools(&sweep, &row_bytes);
-        let mut pace = sweep.pace(strip);
-        delay::delay(&sweep, &row_bytes, &mut pace);
-        let usage = self.better_pace(&sweep, strip, &mut pace, &pool_of, &slot_bytes, limit);
+    fn phase(&self, phase: &Phase, strip: u64, cut: &Cut, limit: Limit, layout: &mut Layouts<'_>) -> PhasePlan {
+        let sweep = &phase.sweep;
+        let strip = strip.min(sweep.height.max(1));
+        let channels = sweep.rows.iter().map(|r| self.graph.tensor(r.tensor).c());
+        let row_bytes: Vec<u64> = channels.zip(&cut.widest).map(|(c, width)| 4 * c * width).collect();
+        let (pool_of, slot_bytes) = live::pools(sweep, &row_bytes);
+        let (pace, usage) = Self::pace(sweep, strip, &row_bytes, &pool_of, &slot_bytes, limit);
         let homes = layout.homes(&sweep.rows, &pool_of);
-        let turn = live::super_turn(&sweep);
-        let mems = layout.sweep(&sweep, &slot_bytes, &usage.slots);
+        let turn = live::super_turn(sweep);
+        let mems = layout.sweep(sweep, &slot_bytes, &usage.slots);
         let pools = (mems.into_iter().zip(slot_bytes).zip(usage.slots))
             .map(|((mem, slot_bytes), slots)| Pool { mem, slot_bytes, slots })
             .collect();
-        PhasePlan { sweep, strip, pace, panels, homes, pools, turn, turns: usage.turns, carry: usage.carry }
+        let (turns, carry) = (usage.turns, usage.carry);
+        PhasePlan { sweep: Sweep::default(), strip, pace, panels: vec![], homes, pools, turn, turns, carry }
     }
 
-    /// Keeps the delays where they save memory, and drops them where they do not.
-    fn better_pace(
-        &self,
-        sweep: &crate::sweep::Sweep,
+    /// The pace with delays where they save memory, without where they do not.
+    fn pace(
+        sweep: &Sweep,
         strip: u64,
-        pace: &mut Vec<Pace>,
+        row_bytes: &[u64],
         pool_of: &[Option<usize>],
         slot_bytes: &[u64],
         limit: Limit,
-    ) -> live::Usage {
-        let usage = |pace: &[Pace]| live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), limit);
-        let late = usage(pace);
-        if pace.iter().all(|p| p.delay == 0) {
-            return late;
-        }
-        let prompt_pace = sweep.pace(strip);
-        let prompt = live::usage(sweep, &prompt_pace, strip, pool_of, slot_bytes.len(), Limit::Settled);
-        let settled = live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), Limit::Settled);
+    ) -> (Vec<Pace>, live::Usage) {
+        let usage = |pace: &[Pace], limit| live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), limit);
         let bytes = |u: &live::Usage| u.slots.iter().zip(slot_bytes).map(|(s, b)| s * b).sum::<u64>();
-        if bytes(&settled) <= bytes(&prompt) {
-            return late;
-        }
-        *pace = prompt_pace;
-        usage(pace)
-    }
-
-    fn finish(&self, draft: Draft, least: Option<u64>) -> Plan {
-        Plan {
-            version: VERSION,
-            options: self.options.clone(),
-            phases: draft.phases,
-            buffers: draft.buffers,
-            script: draft.script,
-            node_mem: draft.node_mem,
-            tensor_mem: draft.tensor_mem,
-            arena_bytes: draft.arena_bytes,
-            peak: draft.peak,
-            seconds: draft.seconds,
-            least,
-        }
+        let prompt = sweep.pace(strip);
+        let mut late = prompt.clone();
+        delay::delay(sweep, row_bytes, &mut late);
+        let settled = usage(&prompt, Limit::Settled);
+        let pace = if late != prompt && bytes(&usage(&late, Limit::Settled)) < bytes(&settled) { late } else { prompt };
+        let usage = usage(&pace, limit);
+        (pace, usage)
     }
 }
 
@@ -195,12 +230,6 @@ fn ladder(most: u64) -> Vec<u64> {
     steps.push(most);
     steps.dedup();
     steps
-}
-
-/// Bytes of a row of `rows`, in the widest panel.
-fn row_bytes(graph: &Graph, rows: &Rows, k: usize, panels: &[Panel]) -> u64 {
-    let width = panels.iter().map(|p| p.windows[k].end - p.windows[k].start).max().unwrap_or(0);
-    4 * width * graph.tensor(rows.tensor).c()
 }
 
 /// Buffers as they come up, with the work that first and last uses each.
@@ -286,7 +315,7 @@ impl<'a> Layouts<'a> {
     }
 
     /// The pools of a sweep, and the sums and results of its gathers.
-    fn sweep(&mut self, sweep: &crate::sweep::Sweep, slot_bytes: &[u64], slots: &[u64]) -> Vec<MemId> {
+    fn sweep(&mut self, sweep: &Sweep, slot_bytes: &[u64], slots: &[u64]) -> Vec<MemId> {
         let phase = self.work.iter().filter(|w| matches!(w, Instr::Sweep { .. })).count();
         for step in &sweep.steps {
             let Work::Node(id) = step.work else { continue };
@@ -312,34 +341,45 @@ impl<'a> Layouts<'a> {
         mems
     }
 
-    /// Places the buffers and writes the script around the work.
-    fn script(&mut self) -> (Vec<Instr>, Vec<Buffer>, u64) {
-        let end = self.work.len();
+    /// When each buffer is alive, by work.
+    fn requests(&mut self) -> Vec<Request> {
         for &id in &self.graph.outputs {
             if let (Layout::Whole, Some(mem)) = (self.graph.tensor(id).layout, self.tensor_mem[id.at()]) {
-                self.buffers[mem.at()].1.end = end;
+                self.buffers[mem.at()].1.end = self.work.len();
             }
         }
-        let requests: Vec<Request> =
-            self.buffers.iter().map(|(b, life)| Request { bytes: b.bytes, life: life.clone() }).collect();
-        let (offsets, arena) = place(&requests);
-        let mut script = Vec::with_capacity(end + 2 * requests.len());
-        for (now, work) in self.work.iter().enumerate() {
-            for (k, request) in requests.iter().enumerate() {
-                if request.life.start == now {
-                    self.buffers[k].0.birth = script.len();
-                    script.push(Instr::Alloc { mem: MemId(k as u32) });
-                }
-            }
-            script.push(*work);
-            for (k, request) in requests.iter().enumerate() {
-                if request.life.end == now + 1 {
-                    self.buffers[k].0.death = script.len();
-                    script.push(Instr::Free { mem: MemId(k as u32) });
-                }
+        // weights stay packed from one run to the next
+        for (buffer, life) in &mut self.buffers {
+            if buffer.class == Class::Weights {
+                *life = 0..self.work.len();
             }
         }
-        let placed = self.buffers.drain(..).zip(offsets);
-        (script, placed.map(|((b, _), offset)| Buffer { offset, ..b }).collect(), arena)
+        self.buffers.iter().map(|(b, life)| Request { bytes: b.bytes, life: life.clone() }).collect()
+    }
+
+    /// Places the buffers and writes the script around the work.
+    fn script(self, requests: &[Request]) -> (Vec<Instr>, Vec<Buffer>, u64) {
+        let (offsets, arena) = place(requests);
+        let mut births: Vec<Vec<usize>> = vec![Vec::new(); self.work.len() + 1];
+        let mut deaths = births.clone();
+        for (k, request) in requests.iter().enumerate() {
+            births[request.life.start].push(k);
+            deaths[request.life.end].push(k);
+        }
+        let placed = self.buffers.into_iter().zip(offsets);
+        let mut buffers: Vec<Buffer> = placed.map(|((b, _), offset)| Buffer { offset, ..b }).collect();
+        let mut script = Vec::with_capacity(self.work.len() + 2 * requests.len());
+        for (now, work) in self.work.into_iter().enumerate() {
+            for &k in &births[now] {
+                buffers[k].birth = script.len();
+                script.push(Instr::Alloc { mem: MemId(k as u32) });
+            }
+            script.push(work);
+            for &k in &deaths[now + 1] {
+                buffers[k].death = script.len();
+                script.push(Instr::Free { mem: MemId(k as u32) });
+            }
+        }
+        (script, buffers, arena)
     }
 }

@@ -250,9 +250,6 @@ pub struct Plan {
     pub peak: Peak,
     /// Predicted seconds, from the first row in to the last row out.
     pub seconds: f64,
-    /// The least budget that works for this graph, these threads and these io bytes, if it was
-    /// looked for (it is when the budget is too small, and on request).
-    pub least: Option<u64>,
 }
 
 impl Plan {

@@ -1,6 +1,7 @@
 //! Runs a plan without running it: the events that a run would write, at predicted times.
 
-use super::{Plan, TurnInstr, cost};
+use super::cost::Load;
+use super::{Plan, TurnInstr};
 use crate::graph::Graph;
 use crate::sweep::Fronts;
 use crate::trace::{Event, Tracer};
@@ -13,6 +14,14 @@ pub fn simulate(graph: &Graph, plan: &Plan, trace: Tracer<'_>) -> f64 {
         let items = phase.sweep.rows.iter().map(|r| graph.tensor(r.tensor).n()).max().unwrap_or(0);
         for item in 0..items {
             for (k, panel) in phase.panels.iter().enumerate() {
+                let load = Load {
+                    sweep: &phase.sweep,
+                    pace: &phase.pace,
+                    widths: &panel.windows.iter().map(|w| w.end - w.start).collect::<Vec<_>>(),
+                    panels: 1,
+                    pools: phase.pools.iter().map(|p| p.slot_bytes * p.slots).sum(),
+                    threads: plan.options.threads,
+                };
                 let mut fronts = Fronts::new(&phase.sweep, &phase.pace, phase.strip);
                 while !fronts.done() {
                     for instr in &phase.turn {
@@ -21,8 +30,7 @@ pub fn simulate(graph: &Graph, plan: &Plan, trace: Tracer<'_>) -> f64 {
                         if rows.is_empty() {
                             continue;
                         }
-                        let made = rows.end - rows.start;
-                        let seconds = cost::step(graph, phase, panel, step, made, plan.options.threads);
+                        let seconds = load.step(graph, step, rows.end - rows.start);
                         trace(Event { phase: p, item, panel: k, turn: fronts.turn(), step, rows, start: now, seconds });
                         now += seconds;
                     }

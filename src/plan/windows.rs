@@ -13,12 +13,28 @@ use super::{COLUMN_BLOCK, Panel};
 use crate::graph::{Graph, Op};
 use crate::sweep::{Sweep, Work};
 
-/// The panels of `sweep` cut into `count`; fewer where some would own nothing.
-pub(super) fn panels(graph: &Graph, sweep: &Sweep, count: u64) -> Vec<Panel> {
-    let all = (0..count).map(|p| panel(graph, sweep, p, count));
-    let owning: Vec<Panel> = all.filter(|p| p.owned.iter().any(|o| !o.is_empty())).collect();
-    // nothing leaves the sweep of an empty graph: one panel keeps the shape of the plan
-    if owning.is_empty() { vec![panel(graph, sweep, 0, 1)] } else { owning }
+/// A sweep's panels, and for each of its rows the columns of the widest and of all together.
+pub(super) struct Cut {
+    pub(super) panels: Vec<Panel>,
+    pub(super) widest: Vec<u64>,
+    pub(super) total: Vec<u64>,
+}
+
+impl Cut {
+    /// `sweep` cut into `count` panels; fewer where some would own nothing.
+    pub(super) fn new(graph: &Graph, sweep: &Sweep, count: u64) -> Self {
+        let all = (0..count).map(|p| panel(graph, sweep, p, count));
+        let mut panels: Vec<Panel> = all.filter(|p| p.owned.iter().any(|o| !o.is_empty())).collect();
+        if panels.is_empty() {
+            // nothing leaves the sweep of an empty graph: one panel keeps the shape of the plan
+            panels.push(panel(graph, sweep, 0, 1));
+        }
+        let widths = |k: usize| panels.iter().map(move |p| p.windows[k].end - p.windows[k].start);
+        let rows = 0..sweep.rows.len();
+        let widest = rows.clone().map(|k| widths(k).max().unwrap_or(0)).collect();
+        let total = rows.map(|k| widths(k).sum()).collect();
+        Cut { panels, widest, total }
+    }
 }
 
 fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {

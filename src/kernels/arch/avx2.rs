@@ -15,16 +15,6 @@ impl Avx2 {
         let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         has.then_some(Avx2(()))
     }
-
-    /// Runs a kernel, compiled for this level.
-    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx2,fma")]
-        fn with<K: Kernel>(s: Avx2, kernel: K) -> K::Output {
-            kernel.run(s)
-        }
-        // SAFETY: the token proves the features.
-        unsafe { with(self, kernel) }
-    }
 }
 
 /// Methods that touch no memory.
@@ -54,6 +44,16 @@ impl Simd for Avx2 {
     type I32 = __m256i;
     type Mask = __m256;
     const LANES: usize = 8;
+    const TILE: usize = 6;
+
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,fma")]
+        fn with<K: Kernel>(s: Avx2, kernel: K) -> K::Output {
+            kernel.run(s)
+        }
+        // SAFETY: the token proves the features.
+        unsafe { with(self, kernel) }
+    }
 
     #[inline(always)]
     fn load(self, from: &[f32]) -> __m256 {

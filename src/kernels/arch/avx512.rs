@@ -14,16 +14,6 @@ impl Avx512 {
     pub(super) fn new() -> Option<Self> {
         is_x86_feature_detected!("avx512f").then_some(Avx512(()))
     }
-
-    /// Runs a kernel, compiled for this level.
-    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx512f")]
-        fn with<K: Kernel>(s: Avx512, kernel: K) -> K::Output {
-            kernel.run(s)
-        }
-        // SAFETY: the token proves the feature.
-        unsafe { with(self, kernel) }
-    }
 }
 
 /// Methods that touch no memory.
@@ -48,6 +38,16 @@ impl Simd for Avx512 {
     type I32 = __m512i;
     type Mask = __mmask16;
     const LANES: usize = 16;
+    const TILE: usize = 14;
+
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx512f")]
+        fn with<K: Kernel>(s: Avx512, kernel: K) -> K::Output {
+            kernel.run(s)
+        }
+        // SAFETY: the token proves the feature.
+        unsafe { with(self, kernel) }
+    }
 
     #[inline(always)]
     fn load(self, from: &[f32]) -> __m512 {

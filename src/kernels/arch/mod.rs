@@ -21,8 +21,15 @@ mod avx2;
     reason = "instructions of a level, behind a token that proves it"
 )]
 mod avx512;
+#[expect(unsafe_code, reason = "parts write disjoint elements of the same rows")]
+pub(crate) mod parts;
 mod portable;
 mod simd;
+#[expect(
+    unsafe_code,
+    reason = "bounds are checked once for a run of channels, not in the loop"
+)]
+pub(crate) mod tile;
 
 pub(crate) use simd::{Kernel, Simd};
 
@@ -100,7 +107,7 @@ impl Isa {
     #[inline]
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
-            Isa::Portable => return kernel.run(portable::Portable),
+            Isa::Portable => return portable::Portable.run(kernel),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
                 if let Some(s) = avx2::Avx2::new() {

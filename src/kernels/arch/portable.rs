@@ -1,6 +1,6 @@
 //! Plain arrays, for any machine. The other levels are tested against it.
 
-use super::simd::Simd;
+use super::simd::{Kernel, Simd};
 
 const LANES: usize = 8;
 
@@ -39,6 +39,11 @@ impl Simd for Portable {
     type I32 = [i32; LANES];
     type Mask = [bool; LANES];
     const LANES: usize = LANES;
+    const TILE: usize = 4;
+
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(self)
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> [f32; LANES] {

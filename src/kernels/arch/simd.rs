@@ -21,6 +21,11 @@ pub(crate) trait Simd: Copy + Send + Sync {
     type Mask: Copy + Send + Sync;
     /// Lanes of a vector.
     const LANES: usize;
+    /// Pixels of a register tile that is two vectors of channels wide.
+    const TILE: usize;
+
+    /// Runs a kernel as a function of its own, compiled for this level.
+    fn run<K: Kernel>(self, kernel: K) -> K::Output;
 
     /// All lanes `x`.
     fn splat(self, x: f32) -> Self::F32;
