@@ -323,16 +323,16 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn build(mut self) -> Sweep {
-        let nodes: Vec<NodeId> = self.at.nodes_in(self.graph, self.phase).collect();
-        for id in nodes {
-            let node = self.graph.node(id);
+        let graph = self.graph;
+        for id in self.at.nodes_in(graph, self.phase) {
+            let node = graph.node(id);
             if matches!(node.op, Op::Dense(_)) {
                 continue;
             }
             let mut reads = Vec::new();
             for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
-                let axis = self.graph.axis(node, k, Side::Rows);
-                let cols = self.graph.axis(node, k, Side::Cols);
+                let axis = graph.axis(node, k, Side::Rows);
+                let cols = graph.axis(node, k, Side::Cols);
                 for segment in &operand.0 {
                     let rows = self.rows(segment.tensor);
                     reads.push(Read {
@@ -352,24 +352,14 @@ impl Builder<'_> {
             }
         }
         if self.phase == 0 {
-            for &id in self
-                .graph
-                .inputs
-                .iter()
-                .filter(|id| self.graph.tensor(**id).layout == Layout::Rows)
-            {
-                if self.graph.outputs.contains(&id) {
+            for &id in graph.inputs.iter().filter(|id| graph.outputs.contains(id)) {
+                if graph.tensor(id).layout == Layout::Rows {
                     self.rows(id);
                     self.save(id);
                 }
             }
         }
-        let largest = self
-            .sweep
-            .steps
-            .iter()
-            .filter(|s| s.is_source())
-            .map(|s| s.ratio);
+        let largest = self.sweep.steps.iter().filter(|s| s.is_source()).map(|s| s.ratio);
         if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
             for step in &mut self.sweep.steps {
                 step.ratio = step
@@ -562,7 +552,8 @@ impl<'a> Fronts<'a> {
         };
         to = to.clamp(from, step.height);
         if to < step.height {
-            to -= (to + pace.grain - pace.offset) % pace.grain.max(1);
+            // below the first whole grain there is none
+            to = to.saturating_sub((to + pace.grain - pace.offset) % pace.grain.max(1));
             to = to.max(from);
         }
         self.passed[i] = to;

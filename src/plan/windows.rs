@@ -66,13 +66,12 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
         let mut out = owned[s].clone();
         if let Some(rows) = step.makes {
             out = hull(&out, &windows[rows]);
-            if let Work::Node(node) = step.work {
-                out = whole_blocks(&graph.node(node).op, out, width);
-            }
-            if count == 1 && matches!(step.work, Work::Load(_)) {
-                // a source may give its rows in order, and then only whole ones
-                out = 0..width;
-            }
+            out = match step.work {
+                // a source that goes in order gives whole rows
+                Work::Load(_) if count == 1 => 0..width,
+                Work::Node(node) => whole_blocks(&graph.node(node).op, out, width),
+                _ => out,
+            };
             windows[rows] = out.clone();
         }
         if out.is_empty() {
