@@ -87,6 +87,23 @@ impl Error {
         }
     }
 
+    /// The same error, about `node` where it named none.
+    pub fn at_node(self, node: &str) -> Self {
+        match self {
+            Error::Model { node: unnamed, why } if unnamed.is_empty() => Error::model(node, why),
+            Error::Unsupported {
+                node: unnamed,
+                op,
+                why,
+            } if unnamed.is_empty() => Error::Unsupported {
+                node: node.into(),
+                op,
+                why,
+            },
+            other => other,
+        }
+    }
+
     /// The process's exit code for this error: 2 for wrong usage, 3 for a budget too small, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -16,8 +16,13 @@
 
 pub mod dense;
 pub mod error;
+pub mod exec;
 pub mod func;
 pub mod graph;
 pub mod io;
+pub mod kernels;
+pub mod plan;
+pub mod sweep;
+pub mod trace;
 
 pub use error::{Error, Result};
