@@ -142,6 +142,19 @@ impl PendingFile {
     }
 }
 
+/// Writes a file, which appears when it is complete. Returns the bytes written.
+///
+/// # Errors
+/// [`Error::Io`] naming the file. Nothing is left behind then.
+pub fn write_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<u64> {
+    let mut file = PendingFile::create(path.as_ref())?;
+    file.reserve(bytes.len() as u64)?;
+    file.write_all_at(bytes, 0)?;
+    let written = file.bytes_written();
+    file.commit()?;
+    Ok(written)
+}
+
 impl Write for PendingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.file.write(bytes)?;
