@@ -32,6 +32,8 @@ pub use memory::{FnSource, Layout, MemorySink, MemorySource};
 pub use npy::{read_value, write_value};
 pub use output::write_file;
 
+pub(crate) mod mapped;
+
 use std::ops::Range;
 use std::path::Path;
 
