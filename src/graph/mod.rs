@@ -17,7 +17,7 @@ pub use expr::{Arg, Expr, Inst};
 pub use fuse::fuse;
 pub use interp::{Coordinate, Interp, InterpMode, NearestRound};
 pub use op::{Conv, Gather, Moments, Op, Pool, PoolKind};
-pub use reach::{Reach, reach};
+pub use reach::{Field, Reach, reach, receptive_field};
 pub use rows::{Axis, Border, Window};
 pub use weight::{Weight, WeightSource};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Axis, Graph, Op, Operand, Side, TensorId};
+use super::{Axis, Graph, Layout, Op, Operand, Side, TensorId};
 
 /// What some rows (or columns) of a tensor depend on of another tensor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +39,37 @@ pub fn reach(graph: &Graph, output: TensorId, side: Side, at: u64) -> Vec<Reach>
         }
     }
     graph.inputs.iter().map(|id| seen[id.at()].clone()).collect()
+}
+
+/// The receptive field of a tensor: the most rows (or columns) of an input that one of its own
+/// depends on, in the middle of the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// By way of windows.
+    pub len: u64,
+    /// Whether an end of the input cut it: in a larger image it may be larger.
+    pub cut: bool,
+    /// All of the input, by way of an op that gathers a whole tensor.
+    pub whole: bool,
+}
+
+/// The receptive field of `output`, for each of the graph's inputs.
+pub fn receptive_field(graph: &Graph, output: TensorId, side: Side) -> Vec<Field> {
+    /// Positions that are looked at: strides make one differ from the next.
+    const POSITIONS: u64 = 64;
+    let len = graph.tensor(output).len(side);
+    let middle = len.saturating_sub(POSITIONS) / 2;
+    let mut fields = vec![Field { len: 0, cut: false, whole: false }; graph.inputs.len()];
+    for at in middle..len.min(middle + POSITIONS) {
+        for ((seen, field), &input) in reach(graph, output, side, at).iter().zip(&mut fields).zip(&graph.inputs) {
+            let tensor = graph.tensor(input);
+            let end = if tensor.layout == Layout::Rows { tensor.len(side) } else { u64::MAX };
+            field.len = field.len.max(seen.window.end - seen.window.start);
+            field.cut |= !seen.window.is_empty() && (seen.window.start == 0 || seen.window.end == end);
+            field.whole |= seen.whole;
+        }
+    }
+    fields
 }
 
 impl Reach {
