@@ -9,7 +9,14 @@ use super::{Grid, Input, Out, Tail, channel_runs, math};
 pub fn softmax(isa: Isa, log: bool, input: &Input<'_>, tail: &Tail<'_>, out: &mut Out<'_, '_>) {
     let (rows, width, channels) = (out.rows.len(), out.width(), out.channels);
     let grid = Grid::choose([rows, width, 1], channels, 1, rows * width * channels * 8);
-    out.for_parts(grid, |part| isa.run(Softmax { log, input, tail, part }));
+    out.for_parts(grid, |part| {
+        isa.run(Softmax {
+            log,
+            input,
+            tail,
+            part,
+        })
+    });
 }
 
 struct Softmax<'a> {
@@ -31,7 +38,8 @@ impl Kernel for Softmax<'_> {
                 copy(self.input, row, x, pixel);
                 softmax_of(s, self.log, pixel);
             }
-            self.tail.apply(s, row, cols.clone(), self.part.pixels(row, cols));
+            self.tail
+                .apply(s, row, cols.clone(), self.part.pixels(row, cols));
         }
     }
 }
@@ -49,7 +57,10 @@ fn copy(input: &Input<'_>, row: usize, x: usize, pixel: &mut [f32]) {
 
 #[inline(always)]
 fn softmax_of<S: Simd>(s: S, log: bool, pixel: &mut [f32]) {
-    let most = pixel.iter().fold(f32::NEG_INFINITY, |m, &v| if v > m || v.is_nan() { v } else { m });
+    let most = pixel.iter().fold(
+        f32::NEG_INFINITY,
+        |m, &v| if v > m || v.is_nan() { v } else { m },
+    );
     let mut sum = 0.0;
     for part in pixel.chunks_mut(S::LANES) {
         let shifted = s.sub(s.load_partial(part), s.splat(most));
@@ -67,7 +78,11 @@ fn softmax_of<S: Simd>(s: S, log: bool, pixel: &mut [f32]) {
     s.store(math::log(s, s.splat(sum)), &mut whole[..S::LANES]);
     for part in pixel.chunks_mut(S::LANES) {
         let v = s.load_partial(part);
-        let v = if log { s.sub(v, s.splat(whole[0])) } else { s.div(v, s.splat(sum)) };
+        let v = if log {
+            s.sub(v, s.splat(whole[0]))
+        } else {
+            s.div(v, s.splat(sum))
+        };
         s.store_partial(v, part);
     }
 }
@@ -86,9 +101,13 @@ pub fn lrn(
     out: &mut Out<'_, '_>,
 ) {
     let element = |row: usize, x: usize, c: usize| {
-        channel_runs(input).find(|run| (run.to..run.to + run.channels).contains(&c)).map_or(0.0, |run| {
-            run.rows[row].map_or(0.0, |line| f64::from(line[x * run.stride + run.first + c - run.to]))
-        })
+        channel_runs(input)
+            .find(|run| (run.to..run.to + run.channels).contains(&c))
+            .map_or(0.0, |run| {
+                run.rows[row].map_or(0.0, |line| {
+                    f64::from(line[x * run.stride + run.first + c - run.to])
+                })
+            })
     };
     super::shuffle::shuffle(isa, tail, out, |row, x, pixel| {
         let channels = pixel.len();

@@ -20,7 +20,14 @@ macro_rules! unary {
         match $func {
             Relu => with!(x, s.max(zero, x)),
             LeakyRelu(a) => with!(x, s.select(s.lt(x, zero), s.mul(x, s.splat(a)), x)),
-            Elu(a) => with!(x, s.select(s.lt(x, zero), s.mul(s.splat(a), s.sub(math::exp(s, x), one)), x)),
+            Elu(a) => with!(
+                x,
+                s.select(
+                    s.lt(x, zero),
+                    s.mul(s.splat(a), s.sub(math::exp(s, x), one)),
+                    x
+                )
+            ),
             Selu { alpha, gamma } => with!(x, {
                 let low = s.mul(s.splat(alpha), s.sub(math::exp(s, x), one));
                 s.mul(s.splat(gamma), s.select(s.lt(zero, x), x, low))
@@ -31,7 +38,10 @@ macro_rules! unary {
             }),
             ThresholdedRelu(a) => with!(x, s.select(s.lt(s.splat(a), x), x, zero)),
             HardSigmoid { alpha, beta } => {
-                with!(x, s.min(one, s.max(zero, s.fma(x, s.splat(alpha), s.splat(beta)))))
+                with!(
+                    x,
+                    s.min(one, s.max(zero, s.fma(x, s.splat(alpha), s.splat(beta))))
+                )
             }
             HardSwish => with!(x, {
                 let gate = s.fma(x, s.splat(1.0 / 6.0), s.splat(0.5));
@@ -45,7 +55,11 @@ macro_rules! unary {
             Erf => with!(x, math::erf(s, x)),
             Gelu => with!(x, {
                 let half = s.mul(x, s.splat(0.5));
-                s.fma(half, math::erf(s, s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2))), half)
+                s.fma(
+                    half,
+                    math::erf(s, s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2))),
+                    half,
+                )
             }),
             GeluTanh => with!(x, {
                 let half = s.mul(x, s.splat(0.5));

@@ -14,7 +14,13 @@ pub(super) fn exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let r = s.fma(n, s.splat(-0.693_359_4), clamped);
     let r = s.fma(n, s.splat(2.121_944_4e-4), r);
     let mut p = s.splat(1.987_569_1e-4);
-    for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+    for c in [
+        1.398_199_9e-3,
+        8.333_452e-3,
+        4.166_579_6e-2,
+        1.666_666_5e-1,
+        0.5,
+    ] {
         p = s.fma(p, r, s.splat(c));
     }
     let p = s.add(s.fma(p, s.mul(r, r), r), s.splat(1.0));
@@ -39,7 +45,13 @@ pub(super) fn log<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let f = s.sub(m, s.splat(1.0));
     let mut p = s.splat(7.037_683_6e-2);
     for c in [
-        -1.151_461e-1, 1.167_699_87e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_7e-1, 2.000_071_5e-1, -2.499_999_4e-1,
+        -1.151_461e-1,
+        1.167_699_87e-1,
+        -1.242_014_1e-1,
+        1.424_932_3e-1,
+        -1.666_805_7e-1,
+        2.000_071_5e-1,
+        -2.499_999_4e-1,
         3.333_333_1e-1,
     ] {
         p = s.fma(p, f, s.splat(c));
@@ -78,7 +90,12 @@ pub(super) fn tanh<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let (one, two, a) = (s.splat(1.0), s.splat(2.0), s.abs(x));
     let z = s.mul(x, x);
     let mut p = s.splat(-5.704_988_7e-3);
-    for c in [2.063_908_8e-2, -5.373_971_5e-2, 1.333_144_2e-1, -3.333_328_2e-1] {
+    for c in [
+        2.063_908_8e-2,
+        -5.373_971_5e-2,
+        1.333_144_2e-1,
+        -3.333_328_2e-1,
+    ] {
         p = s.fma(p, z, s.splat(c));
     }
     let near = s.fma(s.mul(p, z), x, x);
@@ -101,10 +118,20 @@ pub(super) fn erf<S: Simd>(s: S, x: S::F32) -> S::F32 {
     }
     let far = s.fma(far, t, s.neg(t));
     // beyond 4 the result is 1, and the polynomial no longer holds
-    let far = s.select(s.lt(t, s.splat(4.0)), s.sub(s.splat(1.0), exp(s, far)), s.splat(1.0));
+    let far = s.select(
+        s.lt(t, s.splat(4.0)),
+        s.sub(s.splat(1.0), exp(s, far)),
+        s.splat(1.0),
+    );
     let far = s.select(s.lt(x, s.splat(0.0)), s.neg(far), far);
     let mut near = s.splat(-5.967_617e-4);
-    for c in [4.991_194_2e-3, -2.676_813_5e-2, 1.128_199_3e-1, -3.761_253_4e-1, 1.283_791_7e-1] {
+    for c in [
+        4.991_194_2e-3,
+        -2.676_813_5e-2,
+        1.128_199_3e-1,
+        -3.761_253_4e-1,
+        1.283_791_7e-1,
+    ] {
         near = s.fma(near, z, s.splat(c));
     }
     let near = s.fma(near, x, x);

@@ -11,6 +11,7 @@
 pub mod arch;
 mod channels;
 mod conv;
+mod depthwise;
 mod function;
 pub mod gather;
 mod grid;
@@ -23,13 +24,14 @@ mod shuffle;
 
 pub use arch::Isa;
 pub use channels::{lrn, softmax};
+pub use conv::{PackedConv, conv};
+pub use depthwise::{depthwise, depthwise_len, pack_depthwise};
+pub(crate) use grid::Grid;
+pub use pack::{ConvShape, pack_conv, packed_len};
 pub use pointwise::{Program, ProgramArg, pointwise};
 pub use pool::{Pooling, pool};
 pub use resize::{ColWeights, resize};
 pub use shuffle::{depth_to_space, pad, space_to_depth};
-pub use conv::{PackedConv, conv};
-pub(crate) use grid::Grid;
-pub use pack::{ConvShape, pack_conv, packed_len};
 
 /// Channels `first..first + channels` of one tensor's rows, as an operand.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +160,13 @@ impl Run<'_> {
 #[inline(always)]
 pub(crate) fn channel_runs<'a>(input: &Input<'a>) -> impl Iterator<Item = Run<'a>> + use<'a> {
     input.segments.iter().scan(0, |to, s| {
-        let run = Run { rows: s.rows, stride: s.stride, first: s.first, channels: s.channels, to: *to };
+        let run = Run {
+            rows: s.rows,
+            stride: s.stride,
+            first: s.first,
+            channels: s.channels,
+            to: *to,
+        };
         *to += s.channels;
         Some(run)
     })

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::arch::parts::Part;
 use super::arch::{Isa, Kernel, Simd};
 use super::function::{binary, ternary, unary};
 use super::{Extra, Input, Out, Tail, channel_runs};
@@ -58,7 +59,12 @@ impl Program {
             for arg in &args[..func.arity()] {
                 match *arg {
                     ProgramArg::Reg(k) if (k as usize) < i => last_use[k as usize] = i,
-                    ProgramArg::Reg(k) => return Err(Error::model("", format!("value {k} is used before it is made"))),
+                    ProgramArg::Reg(k) => {
+                        return Err(Error::model(
+                            "",
+                            format!("value {k} is used before it is made"),
+                        ));
+                    }
                     ProgramArg::Channel(k) if k as usize >= vectors.len() => {
                         return Err(Error::model("", format!("there is no vector {k}")));
                     }
@@ -71,20 +77,39 @@ impl Program {
         let mut compiled = Vec::with_capacity(code.len());
         for (i, (func, args)) in code.iter().enumerate() {
             let args = args.map(|arg| match arg {
-                ProgramArg::Reg(k) if (k as usize) < i => ProgramArg::Reg(register[k as usize] as u32),
+                ProgramArg::Reg(k) if (k as usize) < i => {
+                    ProgramArg::Reg(register[k as usize] as u32)
+                }
                 arg => arg,
             });
             // a value's register is free for the instruction that uses it last
             let free = |o: &Option<usize>| o.is_none_or(|v| last_use[v] <= i);
-            let too_many = || Error::model("", format!("more than {REGISTERS} values of a chain are alive at a time"));
+            let too_many = || {
+                Error::model(
+                    "",
+                    format!("more than {REGISTERS} values of a chain are alive at a time"),
+                )
+            };
             let to = owner.iter().position(free).ok_or_else(too_many)?;
             owner[to] = Some(i);
             register[i] = to;
-            compiled.push(Inst { func: *func, args, to });
+            compiled.push(Inst {
+                func: *func,
+                args,
+                to,
+            });
         }
         let before = compiled.len().saturating_sub(1);
-        let registers = compiled[..before].iter().map(|inst| inst.to + 1).max().unwrap_or(0);
-        Ok(Program { code: compiled, vectors, registers })
+        let registers = compiled[..before]
+            .iter()
+            .map(|inst| inst.to + 1)
+            .max()
+            .unwrap_or(0);
+        Ok(Program {
+            code: compiled,
+            vectors,
+            registers,
+        })
     }
 
     /// Whether it does nothing.
@@ -100,23 +125,43 @@ impl Tail<'_> {
         if !self.program.is_empty() && !cols.is_empty() {
             let channels = pixels.len() / cols.len();
             let at = 0..channels;
-            s.run(Apply { tail: self, row, cols, channels: at, total: channels, pixels });
+            s.run(Apply {
+                tail: self,
+                row,
+                cols,
+                channels: at,
+                total: channels,
+                pixels,
+            });
         }
     }
 
-    /// Applies the tail to some `channels` of one pixel of `total`, column `x`.
+    /// Applies the tail to columns `cols` of row `row` of the call, as far as they are in `part`.
     #[inline(always)]
-    pub(crate) fn apply_to<S: Simd>(
+    pub(crate) fn apply_part<S: Simd>(
         &self,
         s: S,
         row: usize,
-        x: usize,
-        channels: Range<usize>,
-        total: usize,
-        pixels: &mut [f32],
+        cols: Range<usize>,
+        part: &mut Part<'_>,
     ) {
-        if !self.program.is_empty() {
-            s.run(Apply { tail: self, row, cols: x..x + 1, channels, total, pixels });
+        if self.program.is_empty() {
+            return;
+        }
+        let (channels, total) = (part.channels(), part.total());
+        if channels.len() == total {
+            return self.apply(s, row, cols.clone(), part.pixels(row, cols));
+        }
+        for x in cols {
+            let (cols, channels) = (x..x + 1, channels.clone());
+            s.run(Apply {
+                tail: self,
+                row,
+                cols: cols.clone(),
+                channels,
+                total,
+                pixels: part.pixels(row, cols),
+            });
         }
     }
 }
@@ -168,27 +213,63 @@ impl Kernel for Apply<'_> {
 impl Apply<'_> {
     #[inline(always)]
     fn chunks<S: Simd>(self, s: S, registers: &mut [Line]) {
-        let Apply { tail, row, cols, channels, total, pixels } = self;
+        let Apply {
+            tail,
+            row,
+            cols,
+            channels,
+            total,
+            pixels,
+        } = self;
         let each = channels.len();
         let mut scratch = [[0.0; CHUNK]; 3];
         let mut result = [0.0; CHUNK];
-        let (step, whole) = if each > CHUNK { (CHUNK, false) } else { (CHUNK / each * each, true) };
+        let (step, whole) = if each > CHUNK {
+            (CHUNK, false)
+        } else {
+            (CHUNK / each * each, true)
+        };
         let mut at = 0;
         while at < pixels.len() {
-            let end = if whole { pixels.len() } else { (at / each + 1) * each };
+            let end = if whole {
+                pixels.len()
+            } else {
+                (at / each + 1) * each
+            };
             let len = step.min(end - at);
             let (column, channel) = (cols.start + at / each, channels.start + at % each);
-            let span = Span { row, column, channel, channels: each.min(len), total, len };
+            let span = Span {
+                row,
+                column,
+                channel,
+                channels: each.min(len),
+                total,
+                len,
+            };
             let last = tail.program.code.len() - 1;
             for (i, inst) in tail.program.code.iter().enumerate() {
                 let [a, b, c] = &mut scratch;
-                let source = |arg, scratch| tail.source(arg, span, &pixels[at..at + len], registers, scratch);
+                let source = |arg, scratch| {
+                    tail.source(arg, span, &pixels[at..at + len], registers, scratch)
+                };
                 let arity = inst.func.arity();
                 let x = source(inst.args[0], a);
-                let y = if arity > 1 { source(inst.args[1], b) } else { x };
-                let z = if arity > 2 { source(inst.args[2], c) } else { x };
+                let y = if arity > 1 {
+                    source(inst.args[1], b)
+                } else {
+                    x
+                };
+                let z = if arity > 2 {
+                    source(inst.args[2], c)
+                } else {
+                    x
+                };
                 evaluate(s, inst.func, [x, y, z], &mut result[..len]);
-                let to = if i == last { &mut pixels[at..at + len] } else { &mut registers[inst.to][..len] };
+                let to = if i == last {
+                    &mut pixels[at..at + len]
+                } else {
+                    &mut registers[inst.to][..len]
+                };
                 to.copy_from_slice(&result[..len]);
             }
             at += len;
@@ -229,21 +310,31 @@ fn extra<'s>(extra: &'s Extra<'_>, span: Span, scratch: &'s mut Line) -> Source<
         && let Some(row) = segment.rows[span.row]
     {
         let adjacent = segment.channels == segment.stride && channels == span.total;
-        if channels == span.total && pixels == 1 || adjacent && extra.width != 1 && span.channels == span.total {
+        if channels == span.total && pixels == 1
+            || adjacent && extra.width != 1 && span.channels == span.total
+        {
             let from = column(span.column) * segment.stride + segment.first + span.channel;
             return Source::Line(&row[from..from + span.len]);
         }
     }
-    for (p, pixel) in scratch[..span.len].chunks_exact_mut(span.channels).enumerate() {
+    for (p, pixel) in scratch[..span.len]
+        .chunks_exact_mut(span.channels)
+        .enumerate()
+    {
         for run in channel_runs(&extra.input) {
-            let Some(row) = run.rows[span.row] else { continue };
+            let Some(row) = run.rows[span.row] else {
+                continue;
+            };
             let from = column(span.column + p) * run.stride + run.first;
             if channels == 1 {
                 pixel.fill(row[from]);
                 continue;
             }
             // the channels that the span and the run share
-            let (start, end) = (span.channel.max(run.to), (span.channel + span.channels).min(run.to + run.channels));
+            let (start, end) = (
+                span.channel.max(run.to),
+                (span.channel + span.channels).min(run.to + run.channels),
+            );
             if start < end {
                 let part = &row[from + start - run.to..from + end - run.to];
                 pixel[start - span.channel..end - span.channel].copy_from_slice(part);
@@ -288,8 +379,15 @@ fn evaluate<S: Simd>(s: S, func: Func, args: [Source<'_>; 3], out: &mut [f32]) {
     }
     match func.arity() {
         1 => unary!(s, func, |f| each!(|i, n| f(load(args[0], i, n)))),
-        2 => binary!(s, func, |f| each!(|i, n| f(load(args[0], i, n), load(args[1], i, n)))),
-        _ => ternary!(s, func, |f| each!(|i, n| f(load(args[0], i, n), load(args[1], i, n), load(args[2], i, n)))),
+        2 => binary!(s, func, |f| each!(|i, n| f(
+            load(args[0], i, n),
+            load(args[1], i, n)
+        ))),
+        _ => ternary!(s, func, |f| each!(|i, n| f(
+            load(args[0], i, n),
+            load(args[1], i, n),
+            load(args[2], i, n)
+        ))),
     }
 }
 
@@ -299,7 +397,8 @@ pub fn pointwise(isa: Isa, input: &Input<'_>, tail: &Tail<'_>, out: &mut Out<'_,
         for run in channel_runs(input) {
             if let Some(line) = run.rows[row] {
                 let from = x * run.stride + run.first;
-                pixel[run.to..run.to + run.channels].copy_from_slice(&line[from..from + run.channels]);
+                pixel[run.to..run.to + run.channels]
+                    .copy_from_slice(&line[from..from + run.channels]);
             }
         }
     });

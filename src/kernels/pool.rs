@@ -31,7 +31,16 @@ pub fn pool(
     let work = rows * width * channels * input.taps * cols.taps;
     let grid = Grid::choose([rows, width, 1], channels, 1, work);
     out.for_parts(grid, |part| {
-        isa.run(Job { pooling, row_counts, col_counts, input, cols, tail, channels, part });
+        isa.run(Job {
+            pooling,
+            row_counts,
+            col_counts,
+            input,
+            cols,
+            tail,
+            channels,
+            part,
+        });
     });
 }
 
@@ -56,7 +65,8 @@ impl Kernel for Job<'_> {
             for x in cols.clone() {
                 self.pixel(s, row, x);
             }
-            self.tail.apply(s, row, cols.clone(), self.part.pixels(row, cols));
+            self.tail
+                .apply(s, row, cols.clone(), self.part.pixels(row, cols));
         }
     }
 }
@@ -65,7 +75,12 @@ impl Job<'_> {
     #[inline(always)]
     fn pixel<S: Simd>(&mut self, s: S, row: usize, x: usize) {
         let count = s.splat((self.row_counts[row] * self.col_counts[x]) as f32);
-        let window = Window { input: self.input, cols: self.cols, row, x };
+        let window = Window {
+            input: self.input,
+            cols: self.cols,
+            row,
+            x,
+        };
         let pixel = self.part.pixels(row, x..x + 1);
         debug_assert_eq!(pixel.len(), self.channels);
         for run in channel_runs(self.input) {
@@ -104,7 +119,9 @@ impl Window<'_> {
     #[inline(always)]
     fn sum<S: Simd>(&self, s: S, run: &Run<'_>, at: &Range<usize>) -> S::F32 {
         let mut sum = s.splat(0.0);
-        self.each(run, |pixel| sum = s.add(sum, s.load_partial(&pixel[at.clone()])));
+        self.each(run, |pixel| {
+            sum = s.add(sum, s.load_partial(&pixel[at.clone()]))
+        });
         sum
     }
 
@@ -112,7 +129,9 @@ impl Window<'_> {
     #[inline(always)]
     fn each<'p>(&self, run: &Run<'p>, mut f: impl FnMut(&'p [f32])) {
         for k in 0..self.input.taps {
-            let Some(line) = run.rows[self.row * self.input.taps + k] else { continue };
+            let Some(line) = run.rows[self.row * self.input.taps + k] else {
+                continue;
+            };
             for j in 0..self.cols.taps {
                 if let Some(column) = self.cols.tap(self.x, j) {
                     f(&line[column * run.stride..(column + 1) * run.stride]);

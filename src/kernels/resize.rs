@@ -28,7 +28,15 @@ pub fn resize(
     let (rows, width, channels) = (out.rows.len(), out.width(), out.channels);
     let work = rows * width * channels * input.taps * cols.taps;
     let grid = Grid::choose([rows, width, 1], channels, 1, work);
-    out.for_parts(grid, |part| isa.run(Job { row_weights, cols, input, tail, part }));
+    out.for_parts(grid, |part| {
+        isa.run(Job {
+            row_weights,
+            cols,
+            input,
+            tail,
+            part,
+        })
+    });
 }
 
 struct Job<'a> {
@@ -48,9 +56,14 @@ impl Kernel for Job<'_> {
         for row in self.part.rows() {
             let cols = self.part.cols();
             for x in cols.clone() {
-                if copies { self.copy(row, x) } else { self.pixel(s, row, x) }
+                if copies {
+                    self.copy(row, x)
+                } else {
+                    self.pixel(s, row, x)
+                }
             }
-            self.tail.apply(s, row, cols.clone(), self.part.pixels(row, cols));
+            self.tail
+                .apply(s, row, cols.clone(), self.part.pixels(row, cols));
         }
     }
 }
@@ -63,7 +76,8 @@ impl Job<'_> {
         for run in channel_runs(self.input) {
             if let Some(line) = run.rows[row] {
                 let from = column * run.stride + run.first;
-                pixel[run.to..run.to + run.channels].copy_from_slice(&line[from..from + run.channels]);
+                pixel[run.to..run.to + run.channels]
+                    .copy_from_slice(&line[from..from + run.channels]);
             }
         }
     }
@@ -80,15 +94,25 @@ impl Job<'_> {
                 let lanes = S::LANES.min(run.channels - c);
                 let mut sum = s.splat(0.0);
                 for k in 0..taps {
-                    let Some(line) = run.rows[row * taps + k] else { continue };
+                    let Some(line) = run.rows[row * taps + k] else {
+                        continue;
+                    };
                     let mut across = s.splat(0.0);
                     for (j, (&column, &w)) in index.iter().zip(weight).enumerate() {
                         let from = column as usize * run.stride + run.first + c;
                         let v = s.load_partial(&line[from..from + lanes]);
-                        across = if j == 0 { s.mul(s.splat(w), v) } else { s.fma(s.splat(w), v, across) };
+                        across = if j == 0 {
+                            s.mul(s.splat(w), v)
+                        } else {
+                            s.fma(s.splat(w), v, across)
+                        };
                     }
                     let w = s.splat(self.row_weights[row * taps + k]);
-                    sum = if k == 0 { s.mul(w, across) } else { s.fma(w, across, sum) };
+                    sum = if k == 0 {
+                        s.mul(w, across)
+                    } else {
+                        s.fma(w, across, sum)
+                    };
                 }
                 s.store_partial(sum, &mut pixel[run.to + c..run.to + c + lanes]);
                 c += lanes;

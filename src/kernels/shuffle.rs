@@ -6,7 +6,14 @@ use super::{Cols, Grid, Input, Out, Tail, channel_runs};
 
 /// Moves pixels: column `x` is the one that `cols` says (one tap), `value` where it or the row is
 /// outside.
-pub fn pad(isa: Isa, value: f32, input: &Input<'_>, cols: &Cols, tail: &Tail<'_>, out: &mut Out<'_, '_>) {
+pub fn pad(
+    isa: Isa,
+    value: f32,
+    input: &Input<'_>,
+    cols: &Cols,
+    tail: &Tail<'_>,
+    out: &mut Out<'_, '_>,
+) {
     shuffle(isa, tail, out, |row, x, pixel| {
         let column = cols.tap(x, 0);
         for run in channel_runs(input) {
@@ -37,9 +44,16 @@ pub fn depth_to_space(
 ) {
     let channels = out.channels;
     shuffle(isa, tail, out, |row, x, pixel| {
-        let (column, sub) = ((first + x) / block, sub_rows[row] * block + (first + x) % block);
+        let (column, sub) = (
+            (first + x) / block,
+            sub_rows[row] * block + (first + x) % block,
+        );
         // channel c of the output is channel `start + c · step` of the input
-        let (start, step) = if crd { (sub, block * block) } else { (sub * channels, 1) };
+        let (start, step) = if crd {
+            (sub, block * block)
+        } else {
+            (sub * channels, 1)
+        };
         for run in channel_runs(input) {
             let Some(line) = run.rows[row] else { continue };
             let line = &line[column * run.stride + run.first..][..run.channels];
@@ -71,7 +85,8 @@ pub fn space_to_depth(
                 let column = first + x * block + sub % block;
                 if let Some(line) = run.rows[row * block + sub / block] {
                     let from = column * run.stride + run.first;
-                    to[run.to..run.to + run.channels].copy_from_slice(&line[from..from + run.channels]);
+                    to[run.to..run.to + run.channels]
+                        .copy_from_slice(&line[from..from + run.channels]);
                 }
             }
         }
@@ -79,13 +94,21 @@ pub fn space_to_depth(
 }
 
 /// Makes each pixel of `out` by `pixel(row, column, pixel)`, then the tail.
-pub(super) fn shuffle(isa: Isa, tail: &Tail<'_>, out: &mut Out<'_, '_>, pixel: impl Fn(usize, usize, &mut [f32]) + Sync) {
+pub(super) fn shuffle(
+    isa: Isa,
+    tail: &Tail<'_>,
+    out: &mut Out<'_, '_>,
+    pixel: impl Fn(usize, usize, &mut [f32]) + Sync,
+) {
     let (rows, width, channels) = (out.rows.len(), out.width(), out.channels);
     let grid = Grid::choose([rows, width, 1], channels, 1, rows * width * channels);
     out.for_parts(grid, |mut part| {
         for row in part.rows() {
             let cols = part.cols();
-            for (x, to) in cols.clone().zip(part.pixels(row, cols).chunks_exact_mut(channels)) {
+            for (x, to) in cols
+                .clone()
+                .zip(part.pixels(row, cols).chunks_exact_mut(channels))
+            {
                 pixel(row, x, to);
             }
         }
@@ -106,7 +129,8 @@ impl Kernel for Finish<'_> {
     fn run<S: Simd>(mut self, s: S) {
         for row in self.part.rows() {
             let cols = self.part.cols();
-            self.tail.apply(s, row, cols.clone(), self.part.pixels(row, cols));
+            self.tail
+                .apply(s, row, cols.clone(), self.part.pixels(row, cols));
         }
     }
 }
