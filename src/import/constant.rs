@@ -26,6 +26,18 @@ pub(super) enum Constant {
 }
 
 impl Constant {
+    /// With the given value; `name` is for messages.
+    pub(super) fn new(name: &str, Value { dims, data }: Value) -> Self {
+        match data {
+            Data::F32(values) if 4 * values.len() as u64 >= LAZY => Constant::Weight(Weight {
+                name: name.to_owned(),
+                dims,
+                source: WeightSource::Inline(Arc::new(values)),
+            }),
+            data => Constant::Value(Arc::new(Value { dims, data })),
+        }
+    }
+
     /// Its type.
     pub(super) fn dtype(&self) -> DType {
         match self {
@@ -129,7 +141,10 @@ impl Constants {
         } else if let Some(raw) = &tensor.raw_data {
             if raw.len() as u64 != size {
                 let has = raw.len();
-                return self.bad(tensor, format!("{has} bytes of data where {dims:?} needs {size}"));
+                return self.bad(
+                    tensor,
+                    format!("{has} bytes of data where {dims:?} needs {size}"),
+                );
             }
             self.offset(raw).map(|offset| Place {
                 path: self.path.clone(),
@@ -140,7 +155,9 @@ impl Constants {
             None
         };
         let half = element == ElementType::Float16;
-        if let Some(place) = place.as_ref().filter(|_| half || element == ElementType::Float)
+        if let Some(place) = place
+            .as_ref()
+            .filter(|_| half || element == ElementType::Float)
             && size >= LAZY
         {
             return Ok(Constant::Weight(Weight {
@@ -168,14 +185,7 @@ impl Constants {
             let has = data.as_ref().len();
             return self.bad(tensor, format!("{has} values where {dims:?} needs {len}"));
         }
-        if let Data::F32(values) = data
-            && size >= LAZY
-        {
-            let source = WeightSource::Inline(Arc::new(values));
-            let name = tensor.name.clone();
-            return Ok(Constant::Weight(Weight { name, dims, source }));
-        }
-        Ok(Constant::Value(Arc::new(Value { dims, data })))
+        Ok(Constant::new(&tensor.name, Value { dims, data }))
     }
 
     /// Where `bytes` start in the model file, if they are a slice of it.
@@ -223,7 +233,10 @@ impl Constants {
         }
         let (path, file, has) = &self.externals[location];
         if offset.checked_add(size).is_none_or(|end| end > *has) {
-            let why = format!("tensor `{}` ends behind the file's {has} bytes", tensor.name);
+            let why = format!(
+                "tensor `{}` ends behind the file's {has} bytes",
+                tensor.name
+            );
             return Err(Error::format(path.as_path(), why));
         }
         let (path, file) = (path.clone(), file.clone());
