@@ -70,3 +70,6 @@ fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     }
     low
 }
+
+
+
