@@ -91,9 +91,15 @@ impl Error {
     pub fn at_node(self, node: &str) -> Self {
         match self {
             Error::Model { node: unnamed, why } if unnamed.is_empty() => Error::model(node, why),
-            Error::Unsupported { node: unnamed, op, why } if unnamed.is_empty() => {
-                Error::Unsupported { node: node.into(), op, why }
-            }
+            Error::Unsupported {
+                node: unnamed,
+                op,
+                why,
+            } if unnamed.is_empty() => Error::Unsupported {
+                node: node.into(),
+                op,
+                why,
+            },
             other => other,
         }
     }

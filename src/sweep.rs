@@ -35,7 +35,10 @@ impl Ratio {
     pub fn new(num: u64, den: u64) -> Self {
         let (num, den) = (num.max(1), den.max(1));
         let g = gcd(u128::from(num), u128::from(den)) as u64;
-        Ratio { num: num / g, den: den / g }
+        Ratio {
+            num: num / g,
+            den: den / g,
+        }
     }
 
     /// The product, or `None` where it does not fit.
@@ -43,11 +46,17 @@ impl Ratio {
         let num = u128::from(self.num) * u128::from(other.num);
         let den = u128::from(self.den) * u128::from(other.den);
         let g = gcd(num, den);
-        Some(Ratio { num: u64::try_from(num / g).ok()?, den: u64::try_from(den / g).ok()? })
+        Some(Ratio {
+            num: u64::try_from(num / g).ok()?,
+            den: u64::try_from(den / g).ok()?,
+        })
     }
 
     fn inverse(self) -> Ratio {
-        Ratio { num: self.den, den: self.num }
+        Ratio {
+            num: self.den,
+            den: self.num,
+        }
     }
 
     /// `⌈x · self⌉`, as much as fits.
@@ -155,8 +164,18 @@ pub fn phases(graph: &Graph) -> Result<Vec<Phase>> {
     let count = at.count(graph);
     let mut phases = vec![Phase::default(); count];
     for (p, phase) in phases.iter_mut().enumerate() {
-        phase.dense = at.nodes_in(graph, p).filter(|n| matches!(graph.node(*n).op, Op::Dense(_))).collect();
-        phase.sweep = Builder { graph, at: &at, scales: &scales, phase: p, sweep: Sweep::default() }.build();
+        phase.dense = at
+            .nodes_in(graph, p)
+            .filter(|n| matches!(graph.node(*n).op, Op::Dense(_)))
+            .collect();
+        phase.sweep = Builder {
+            graph,
+            at: &at,
+            scales: &scales,
+            phase: p,
+            sweep: Sweep::default(),
+        }
+        .build();
     }
     Ok(phases)
 }
@@ -173,13 +192,21 @@ struct Levels {
 impl Levels {
     fn of(graph: &Graph) -> Result<Self> {
         let mut tensor = vec![usize::MAX; graph.tensors.len()];
-        for id in graph.inputs.iter().chain(graph.constants.iter().map(|(id, _)| id)) {
+        for id in graph
+            .inputs
+            .iter()
+            .chain(graph.constants.iter().map(|(id, _)| id))
+        {
             tensor[id.at()] = 0;
         }
         let mut node = Vec::with_capacity(graph.nodes.len());
         let mut last_read = vec![0; graph.tensors.len()];
         for n in &graph.nodes {
-            let rows = n.operands.iter().chain(&n.extras).flat_map(|o| o.0.iter().map(|s| s.tensor));
+            let rows = n
+                .operands
+                .iter()
+                .chain(&n.extras)
+                .flat_map(|o| o.0.iter().map(|s| s.tensor));
             let mut level = 0;
             for id in rows.clone().chain(n.whole.iter().flatten().copied()) {
                 if tensor[id.at()] == usize::MAX {
@@ -191,7 +218,11 @@ impl Levels {
             for id in rows {
                 last_read[id.at()] = last_read[id.at()].max(level);
             }
-            let ready = if matches!(n.op, Op::Gather(_)) { level + 1 } else { level };
+            let ready = if matches!(n.op, Op::Gather(_)) {
+                level + 1
+            } else {
+                level
+            };
             for id in &n.outputs {
                 tensor[id.at()] = ready;
             }
@@ -199,19 +230,33 @@ impl Levels {
         }
         for id in &graph.outputs {
             if tensor[id.at()] == usize::MAX {
-                return Err(Error::model("graph", format!("output `{}` is never made", graph.tensor(*id).name)));
+                return Err(Error::model(
+                    "graph",
+                    format!("output `{}` is never made", graph.tensor(*id).name),
+                ));
             }
         }
-        Ok(Levels { node, tensor, last_read })
+        Ok(Levels {
+            node,
+            tensor,
+            last_read,
+        })
     }
 
     fn count(&self, graph: &Graph) -> usize {
         let outputs = graph.outputs.iter().map(|id| self.tensor[id.at()]);
-        self.node.iter().copied().chain(outputs).max().map_or(1, |p| p + 1)
+        self.node
+            .iter()
+            .copied()
+            .chain(outputs)
+            .max()
+            .map_or(1, |p| p + 1)
     }
 
     fn nodes_in<'a>(&'a self, graph: &'a Graph, phase: usize) -> impl Iterator<Item = NodeId> + 'a {
-        (0..graph.nodes.len()).filter(move |&n| self.node[n] == phase).map(|n| NodeId(n as u32))
+        (0..graph.nodes.len())
+            .filter(move |&n| self.node[n] == phase)
+            .map(|n| NodeId(n as u32))
     }
 }
 
@@ -250,7 +295,10 @@ fn scales(graph: &Graph) -> Vec<Ratio> {
             }
         }
     }
-    scale.into_iter().map(|s| s.unwrap_or(Ratio::new(1, 1))).collect()
+    scale
+        .into_iter()
+        .map(|s| s.unwrap_or(Ratio::new(1, 1)))
+        .collect()
 }
 
 /// Output rows per input row.
@@ -287,7 +335,11 @@ impl Builder<'_> {
                 let cols = graph.axis(node, k, Side::Cols);
                 for segment in &operand.0 {
                     let rows = self.rows(segment.tensor);
-                    reads.push(Read { rows, axis: axis.clone(), cols: cols.clone() });
+                    reads.push(Read {
+                        rows,
+                        axis: axis.clone(),
+                        cols: cols.clone(),
+                    });
                 }
             }
             let (makes, passed) = match node.op {
@@ -310,10 +362,16 @@ impl Builder<'_> {
         let largest = self.sweep.steps.iter().filter(|s| s.is_source()).map(|s| s.ratio);
         if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
             for step in &mut self.sweep.steps {
-                step.ratio = step.ratio.times(largest.inverse()).unwrap_or(Ratio::new(1, 1));
+                step.ratio = step
+                    .ratio
+                    .times(largest.inverse())
+                    .unwrap_or(Ratio::new(1, 1));
             }
             let sources = self.sweep.steps.iter().filter(|s| s.is_source());
-            self.sweep.height = sources.map(|s| s.ratio.inverse().ceil_of(s.height)).max().unwrap_or(0);
+            self.sweep.height = sources
+                .map(|s| s.ratio.inverse().ceil_of(s.height))
+                .max()
+                .unwrap_or(0);
         }
         self.sweep
     }
@@ -335,18 +393,43 @@ impl Builder<'_> {
 
     fn add_rows(&mut self, tensor: TensorId) -> usize {
         let stored = self.at.tensor[tensor.at()] < self.at.last_read[tensor.at()];
-        self.sweep.rows.push(Rows { tensor, maker: 0, readers: Vec::new(), stored });
+        self.sweep.rows.push(Rows {
+            tensor,
+            maker: 0,
+            readers: Vec::new(),
+            stored,
+        });
         self.sweep.rows.len() - 1
     }
 
     /// A save step where `tensor` is a graph output.
     fn save(&mut self, tensor: TensorId) {
-        let outputs: Vec<usize> = (0..self.graph.outputs.len()).filter(|&k| self.graph.outputs[k] == tensor).collect();
+        let outputs: Vec<usize> = (0..self.graph.outputs.len())
+            .filter(|&k| self.graph.outputs[k] == tensor)
+            .collect();
         for k in outputs {
             let t = self.graph.tensor(tensor);
-            let same = |len| Axis { window: crate::graph::Window::Same, input: len, output: len };
-            let rows = self.sweep.rows.iter().position(|r| r.tensor == tensor).expect("made just before");
-            self.push(Work::Save(k), vec![Read { rows, axis: same(t.h()), cols: same(t.w()) }], None, tensor);
+            let same = |len| Axis {
+                window: crate::graph::Window::Same,
+                input: len,
+                output: len,
+            };
+            let rows = self
+                .sweep
+                .rows
+                .iter()
+                .position(|r| r.tensor == tensor)
+                .expect("made just before");
+            self.push(
+                Work::Save(k),
+                vec![Read {
+                    rows,
+                    axis: same(t.h()),
+                    cols: same(t.w()),
+                }],
+                None,
+                tensor,
+            );
         }
     }
 
@@ -360,7 +443,13 @@ impl Builder<'_> {
         }
         let height = self.graph.tensor(passed).h();
         let ratio = self.scales[passed.at()];
-        self.sweep.steps.push(Step { work, reads, makes, height, ratio });
+        self.sweep.steps.push(Step {
+            work,
+            reads,
+            makes,
+            height,
+            ratio,
+        });
     }
 }
 
@@ -381,7 +470,12 @@ pub struct Pace {
 impl Sweep {
     /// The pace of every step at `strip` rows of the largest source a turn, without delays.
     pub fn pace(&self, strip: u64) -> Vec<Pace> {
-        let at = |s: &Step| Pace { grain: 1, offset: 0, cap: s.ratio.ceil_of(strip).clamp(1, s.height.max(1)), delay: 0 };
+        let at = |s: &Step| Pace {
+            grain: 1,
+            offset: 0,
+            cap: s.ratio.ceil_of(strip).clamp(1, s.height.max(1)),
+            delay: 0,
+        };
         self.steps.iter().map(at).collect()
     }
 }
@@ -402,7 +496,14 @@ impl<'a> Fronts<'a> {
     /// Before the first turn.
     pub fn new(sweep: &'a Sweep, pace: &'a [Pace], strip: u64) -> Self {
         let behind = sweep.steps.iter().filter(|s| s.height > 0).count();
-        Fronts { sweep, pace, strip, turn: 0, passed: vec![0; sweep.steps.len()], behind }
+        Fronts {
+            sweep,
+            pace,
+            strip,
+            turn: 0,
+            passed: vec![0; sweep.steps.len()],
+            behind,
+        }
     }
 
     /// Whether every step has passed all its rows.
@@ -433,13 +534,18 @@ impl<'a> Fronts<'a> {
         }
         let mut to = if step.is_source() {
             let schedule = (self.turn + 1).saturating_mul(self.strip);
-            step.ratio.ceil_of(schedule).saturating_sub(pace.delay).min(from + pace.cap)
+            step.ratio
+                .ceil_of(schedule)
+                .saturating_sub(pace.delay)
+                .min(from + pace.cap)
         } else {
             let mut to = from.saturating_add(pace.cap);
             let held = step.reads.iter().any(|r| self.front(r.rows) < r.axis.input);
             let delay = if held { pace.delay } else { 0 };
             for read in &step.reads {
-                let ready = read.axis.ready(self.front(read.rows), from, to.saturating_add(delay));
+                let ready = read
+                    .axis
+                    .ready(self.front(read.rows), from, to.saturating_add(delay));
                 to = to.min(ready.saturating_sub(delay).max(from));
             }
             to
@@ -466,7 +572,11 @@ impl<'a> Fronts<'a> {
     /// height where none does.
     pub fn tail(&self, rows: usize) -> u64 {
         let readers = &self.sweep.rows[rows].readers;
-        let tail = |&(step, read): &(usize, usize)| self.sweep.steps[step].reads[read].axis.tail(self.passed[step]);
+        let tail = |&(step, read): &(usize, usize)| {
+            self.sweep.steps[step].reads[read]
+                .axis
+                .tail(self.passed[step])
+        };
         readers.iter().map(tail).min().unwrap_or(u64::MAX)
     }
 }

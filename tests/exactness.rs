@@ -7,12 +7,13 @@
 mod common;
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use common::compare::{bits_differ, error};
 use common::random_graph::{Options, random_graph, random_inputs};
 use common::run::{How, panels, plan_graph, run_graph};
 use common::shrink::{describe, smallest};
-use common::{reference, say, validate};
+use common::{panic_message, reference, say, validate};
 use stripmill::graph::{Graph, Window};
 use stripmill::kernels::Isa;
 use stripmill::sweep::{Fronts, phases};
@@ -44,7 +45,12 @@ fn graph(seed: u64, jumps: bool) -> Option<Graph> {
     random_graph(seed, options)
 }
 
+/// Fails with the least part of `graph` that has a fault; a panic is one.
 fn report(seed: u64, graph: &Graph, mut fault: impl FnMut(&Graph) -> Option<String>) {
+    let mut fault = |graph: &Graph| {
+        let result = catch_unwind(AssertUnwindSafe(|| fault(graph)));
+        result.unwrap_or_else(|panic| Some(format!("panic: {}", panic_message(&*panic))))
+    };
     if let Some(why) = fault(graph) {
         let least = smallest(graph, |part| fault(part).is_some());
         let least_why = fault(&least).unwrap_or(why);
@@ -252,6 +258,10 @@ fn memory_does_not_depend_on_the_height() {
             continue;
         }
         compared += 1;
+        // A region cut out of the image starts at a share of the height: its lag grows with it.
+        if format!("{:?}", low.nodes).contains("TfCropAndResize") {
+            continue;
+        }
         let how = How {
             strip: Some([1, 2, 4, 6][seed as usize % 4]),
             ..How::untiled()

@@ -20,7 +20,7 @@ use stripmill::import::Model;
 
 use common::compare::bits_differ;
 use common::run::{How, as_f32, run_graph};
-use common::{absent, pb, reference, say, shared, validate};
+use common::{absent, panic_message, pb, reference, say, shared, validate};
 
 /// Ops whose cases are run.
 const OPS: &str = "Conv ConvTranspose MaxPool AveragePool GlobalAveragePool GlobalMaxPool \
@@ -86,7 +86,8 @@ fn onnx_node_tests() {
         };
         eligible += 1;
         let result = catch_unwind(AssertUnwindSafe(|| case.run(&mut referenced)));
-        let result = result.unwrap_or_else(|panic| Err(format!("panic: {}", message(&*panic))));
+        let result =
+            result.unwrap_or_else(|panic| Err(format!("panic: {}", panic_message(&*panic))));
         if let Err(why) = result {
             failures.insert(case.name.clone(), why);
         }
@@ -112,12 +113,6 @@ fn onnx_node_tests() {
         mended.is_empty(),
         "pass, though listed as failing: {mended:?}"
     );
-}
-
-fn message(panic: &dyn std::any::Any) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("?").to_owned()
 }
 
 /// The folder of cases, written where it is not there yet.

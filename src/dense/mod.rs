@@ -120,7 +120,7 @@ pub fn run(op: &Op, inputs: &[Option<View<'_>>], outputs: &mut [ViewMut<'_>]) ->
             let lengths = dims.iter().map(|&d| d as u64);
             y.dtype() == *dtype
                 && y.dims.iter().copied().eq(lengths)
-                && y.peek().len() == dims.iter().product()
+                && y.peek().len() == dims.iter().product::<usize>()
         };
         let fit =
             outputs.len() <= ready.outputs.len() && outputs.iter().zip(&ready.outputs).all(fits);

@@ -75,16 +75,37 @@ impl Engine {
             .num_threads(plan.plan().options.threads)
             .stack_size(1 << 20)
             .build()
-            .map_err(|e| Error::Usage(format!("{} threads cannot be started: {e}", plan.plan().options.threads)))?;
-        let programs = graph.nodes.iter().map(pack::program).collect::<Result<_>>()?;
+            .map_err(|e| {
+                Error::Usage(format!(
+                    "{} threads cannot be started: {e}",
+                    plan.plan().options.threads
+                ))
+            })?;
+        let programs = graph
+            .nodes
+            .iter()
+            .map(pack::program)
+            .collect::<Result<_>>()?;
         let arena = Arena::new(plan.plan().arena_bytes)?;
-        let mut engine = Engine { graph, plan, isa, arena, programs, threads };
+        let mut engine = Engine {
+            graph,
+            plan,
+            isa,
+            arena,
+            programs,
+            threads,
+        };
         for instr in engine.plan.plan().script.clone() {
             if let Instr::Pack { node } = instr {
-                let mem = engine.plan.plan().node_mem[node.at()].expect("a packed node has a buffer");
+                let mem =
+                    engine.plan.plan().node_mem[node.at()].expect("a packed node has a buffer");
                 let buffer = &engine.plan.plan().buffers[mem.at()];
                 let range = buffer.offset as usize..(buffer.offset + buffer.bytes) as usize;
-                pack::pack(&engine.graph, node, bytemuck::cast_slice_mut(&mut engine.arena.bytes()[range]))?;
+                pack::pack(
+                    &engine.graph,
+                    node,
+                    bytemuck::cast_slice_mut(&mut engine.arena.bytes()[range]),
+                )?;
             }
         }
         Ok(engine)
@@ -104,7 +125,12 @@ impl Engine {
     ///
     /// # Errors
     /// Where feeds or drains do not fit the graph, or one of them fails.
-    pub fn run(&mut self, feeds: Vec<Feed>, drains: Vec<Drain>, progress: Progress<'_>) -> Result<Stats> {
+    pub fn run(
+        &mut self,
+        feeds: Vec<Feed>,
+        drains: Vec<Drain>,
+        progress: Progress<'_>,
+    ) -> Result<Stats> {
         self.run_traced(feeds, drains, progress, None)
     }
 
@@ -121,9 +147,26 @@ impl Engine {
     ) -> Result<Stats> {
         fits(&self.graph, &feeds, &drains)?;
         let start = Instant::now();
-        let Engine { graph, plan, isa, arena, programs, threads } = self;
+        let Engine {
+            graph,
+            plan,
+            isa,
+            arena,
+            programs,
+            threads,
+        } = self;
         let plan = plan.plan();
-        let mut run = run::Run { graph, plan, isa: *isa, arena, programs, feeds: &mut feeds, drains: &mut drains, start, trace };
+        let mut run = run::Run {
+            graph,
+            plan,
+            isa: *isa,
+            arena,
+            programs,
+            feeds: &mut feeds,
+            drains: &mut drains,
+            start,
+            trace,
+        };
         threads.install(|| run.all(progress))?;
         let mut stats = Stats::default();
         for drain in &mut drains {
@@ -145,7 +188,13 @@ impl Engine {
 /// Whether feeds and drains have the kinds and lengths of the graph's inputs and outputs.
 fn fits(graph: &Graph, feeds: &[Feed], drains: &[Drain]) -> Result<()> {
     let count = |what: &str, want: usize, got: usize| {
-        if want == got { Ok(()) } else { Err(Error::Usage(format!("the model has {want} {what}, {got} given"))) }
+        if want == got {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!(
+                "the model has {want} {what}, {got} given"
+            )))
+        }
     };
     count("inputs", graph.inputs.len(), feeds.len())?;
     count("outputs", graph.outputs.len(), drains.len())?;
@@ -156,18 +205,31 @@ fn fits(graph: &Graph, feeds: &[Feed], drains: &[Drain]) -> Result<()> {
                 let s = source.shape();
                 vec![s.n, s.c, s.h, s.w]
             }
-            (Feed::Whole(value), Layout::Whole) if value.dtype() == tensor.dtype => value.dims.clone(),
-            _ => return Err(Error::Usage(format!("input `{}` needs {:?} {:?}", tensor.name, tensor.layout, tensor.dtype))),
+            (Feed::Whole(value), Layout::Whole) if value.dtype() == tensor.dtype => {
+                value.dims.clone()
+            }
+            _ => {
+                return Err(Error::Usage(format!(
+                    "input `{}` needs {:?} {:?}",
+                    tensor.name, tensor.layout, tensor.dtype
+                )));
+            }
         };
         if got != tensor.dims {
-            let why = format!("input `{}` is {:?}, the plan is for {:?}", tensor.name, got, tensor.dims);
+            let why = format!(
+                "input `{}` is {:?}, the plan is for {:?}",
+                tensor.name, got, tensor.dims
+            );
             return Err(Error::Usage(why));
         }
     }
     for (&id, drain) in graph.outputs.iter().zip(drains) {
         let tensor = graph.tensor(id);
         if matches!(drain, Drain::Rows(_)) != (tensor.layout == Layout::Rows) {
-            return Err(Error::Usage(format!("output `{}` gives {:?}", tensor.name, tensor.layout)));
+            return Err(Error::Usage(format!(
+                "output `{}` gives {:?}",
+                tensor.name, tensor.layout
+            )));
         }
     }
     Ok(())

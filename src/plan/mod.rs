@@ -56,7 +56,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { memory: None, threads: 1, strip: None, panels: None, io_bytes: 0 }
+        Options {
+            memory: None,
+            threads: 1,
+            strip: None,
+            panels: None,
+            io_bytes: 0,
+        }
     }
 }
 
@@ -261,7 +267,10 @@ impl Plan {
 
     /// Turns of all phases and panels, for one batch item.
     pub fn turns(&self) -> u64 {
-        self.phases.iter().map(|p| p.turns * p.panels.len() as u64).sum()
+        self.phases
+            .iter()
+            .map(|p| p.turns * p.panels.len() as u64)
+            .sum()
     }
 
     /// The tensor behind `rows` of phase `p`.

@@ -24,16 +24,26 @@ impl Cut {
     /// `sweep` cut into `count` panels; fewer where some would own nothing.
     pub(super) fn new(graph: &Graph, sweep: &Sweep, count: u64) -> Self {
         let all = (0..count).map(|p| panel(graph, sweep, p, count));
-        let mut panels: Vec<Panel> = all.filter(|p| p.owned.iter().any(|o| !o.is_empty())).collect();
+        let mut panels: Vec<Panel> = all
+            .filter(|p| p.owned.iter().any(|o| !o.is_empty()))
+            .collect();
         if panels.is_empty() {
             // nothing leaves the sweep of an empty graph: one panel keeps the shape of the plan
             panels.push(panel(graph, sweep, 0, 1));
         }
-        let widths = |k: usize| panels.iter().map(move |p| p.windows[k].end - p.windows[k].start);
+        let widths = |k: usize| {
+            panels
+                .iter()
+                .map(move |p| p.windows[k].end - p.windows[k].start)
+        };
         let rows = 0..sweep.rows.len();
         let widest = rows.clone().map(|k| widths(k).max().unwrap_or(0)).collect();
         let total = rows.map(|k| widths(k).sum()).collect();
-        Cut { panels, widest, total }
+        Cut {
+            panels,
+            widest,
+            total,
+        }
     }
 }
 

@@ -69,3 +69,10 @@ pub fn read_npy(path: &std::path::Path) -> (Vec<u64>, Vec<f32>) {
     assert_eq!(values.len() as u64, dims.iter().product::<u64>());
     (dims, values)
 }
+
+/// What a caught panic said.
+pub fn panic_message(panic: &dyn std::any::Any) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("?").to_owned()
+}
