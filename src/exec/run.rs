@@ -1,6 +1,6 @@
 //! The script, and the turns of each sweep.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ impl Run<'_, '_> {
                         for panel in 0..phase.panels.len() {
                             Sweeping::new(self, p, panel, item).all(&mut |turns| {
                                 done += turns;
-                                progress(done, total);
+                                progress(done, total)
                             })?;
                         }
                         self.gathered(phase, item)?;
@@ -194,7 +194,7 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         }
     }
 
-    fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn all(&mut self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
         let phase = self.phase;
         let mut fronts = Fronts::new(&phase.sweep, &phase.pace, phase.strip);
         while !fronts.done() {
@@ -215,7 +215,9 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
                 }
             }
             fronts.end_turn();
-            progress(1);
+            if progress(1).is_break() {
+                return Err(Error::Stopped);
+            }
         }
         Ok(())
     }

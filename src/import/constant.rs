@@ -26,6 +26,18 @@ pub(super) enum Constant {
 }
 
 impl Constant {
+    /// With the given value; `name` is for messages.
+    pub(super) fn new(name: &str, Value { dims, data }: Value) -> Self {
+        match data {
+            Data::F32(values) if 4 * values.len() as u64 >= LAZY => Constant::Weight(Weight {
+                name: name.to_owned(),
+                dims,
+                source: WeightSource::Inline(Arc::new(values)),
+            }),
+            data => Constant::Value(Arc::new(Value { dims, data })),
+        }
+    }
+
     /// Its type.
     pub(super) fn dtype(&self) -> DType {
         match self {
@@ -168,14 +180,7 @@ impl Constants {
             let has = data.as_ref().len();
             return self.bad(tensor, format!("{has} values where {dims:?} needs {len}"));
         }
-        if let Data::F32(values) = data
-            && size >= LAZY
-        {
-            let source = WeightSource::Inline(Arc::new(values));
-            let name = tensor.name.clone();
-            return Ok(Constant::Weight(Weight { name, dims, source }));
-        }
-        Ok(Constant::Value(Arc::new(Value { dims, data })))
+        Ok(Constant::new(&tensor.name, Value { dims, data }))
     }
 
     /// Where `bytes` start in the model file, if they are a slice of it.

@@ -120,7 +120,7 @@ impl Reader {
             ("value_ints", _) => dense::Value::i64(&[attr.ints.len() as u64], attr.ints.clone()),
             _ => return Ok(None),
         };
-        Ok(Some(Constant::Value(value.into())))
+        Ok(Some(Constant::new(&node.name, value)))
     }
 
     fn node(&mut self, index: usize, node: &NodeProto) -> Result<Node> {
