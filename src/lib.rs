@@ -19,6 +19,7 @@ pub mod error;
 pub mod exec;
 pub mod func;
 pub mod graph;
+pub mod import;
 pub mod io;
 pub mod kernels;
 pub mod plan;

@@ -35,7 +35,10 @@ impl Ratio {
     pub fn new(num: u64, den: u64) -> Self {
         let (num, den) = (num.max(1), den.max(1));
         let g = gcd(u128::from(num), u128::from(den)) as u64;
-        Ratio { num: num / g, den: den / g }
+        Ratio {
+            num: num / g,
+            den: den / g,
+        }
     }
 
     /// The product, or `None` where it does not fit.
@@ -43,11 +46,17 @@ impl Ratio {
         let num = u128::from(self.num) * u128::from(other.num);
         let den = u128::from(self.den) * u128::from(other.den);
         let g = gcd(num, den);
-        Some(Ratio { num: u64::try_from(num / g).ok()?, den: u64::try_from(den / g).ok()? })
+        Some(Ratio {
+            num: u64::try_from(num / g).ok()?,
+            den: u64::try_from(den / g).ok()?,
+        })
     }
 
     fn inverse(self) -> Ratio {
-        Ratio { num: self.den, den: self.num }
+        Ratio {
+            num: self.den,
+            den: self.num,
+        }
     }
 
     /// `⌈x · self⌉`, as much as fits.
@@ -155,8 +164,18 @@ pub fn phases(graph: &Graph) -> Result<Vec<Phase>> {
     let count = at.count(graph);
     let mut phases = vec![Phase::default(); count];
     for (p, phase) in phases.iter_mut().enumerate() {
-        phase.dense = at.nodes_in(graph, p).filter(|n| matches!(graph.node(*n).op, Op::Dense(_))).collect();
-        phase.sweep = Builder { graph, at: &at, scales: &scales, phase: p, sweep: Sweep::default() }.build();
+        phase.dense = at
+            .nodes_in(graph, p)
+            .filter(|n| matches!(graph.node(*n).op, Op::Dense(_)))
+            .collect();
+        phase.sweep = Builder {
+            graph,
+            at: &at,
+            scales: &scales,
+            phase: p,
+            sweep: Sweep::default(),
+        }
+        .build();
     }
     Ok(phases)
 }
@@ -173,13 +192,21 @@ struct Levels {
 impl Levels {
     fn of(graph: &Graph) -> Result<Self> {
         let mut tensor = vec![usize::MAX; graph.tensors.len()];
-        for id in graph.inputs.iter().chain(graph.constants.iter().map(|(id, _)| id)) {
+        for id in graph
+            .inputs
+            .iter()
+            .chain(graph.constants.iter().map(|(id, _)| id))
+        {
             tensor[id.at()] = 0;
         }
         let mut node = Vec::with_capacity(graph.nodes.len());
         let mut last_read = vec![0; graph.tensors.len()];
         for n in &graph.nodes {
-            let rows = n.operands.iter().chain(&n.extras).flat_map(|o| o.0.iter().map(|s| s.tensor));
+            let rows = n
+                .operands
+                .iter()
+                .chain(&n.extras)
+                .flat_map(|o| o.0.iter().map(|s| s.tensor));
             let mut level = 0;
             for id in rows.clone().chain(n.whole.iter().flatten().copied()) {
                 if tensor[id.at()] == usize::MAX {
@@ -191,7 +218,11 @@ impl Levels {
             for id in rows {
                 last_read[id.at()] = last_read[id.at()].max(level);
             }
-            let ready = if matches!(n.op, Op::Gather(_)) { level + 1 } else { level };
+            let ready = if matches!(n.op, Op::Gather(_)) {
+                level + 1
+            } else {
+                level
+            };
             for id in &n.outputs {
                 tensor[id.at()] = ready;
             }
@@ -199,58 +230,95 @@ impl Levels {
         }
         for id in &graph.outputs {
             if tensor[id.at()] == usize::MAX {
-                return Err(Error::model("graph", format!("output `{}` is never made", graph.tensor(*id).name)));
+                return Err(Error::model(
+                    "graph",
+                    format!("output `{}` is never made", graph.tensor(*id).name),
+                ));
             }
         }
-        Ok(Levels { node, tensor, last_read })
+        Ok(Levels {
+            node,
+            tensor,
+            last_read,
+        })
     }
 
     fn count(&self, graph: &Graph) -> usize {
         let outputs = graph.outputs.iter().map(|id| self.tensor[id.at()]);
-        self.node.iter().copied().chain(outputs).max().map_or(1, |p| p + 1)
+        self.node
+            .iter()
+            .copied()
+            .chain(outputs)
+            .max()
+            .map_or(1, |p| p + 1)
     }
 
     fn nodes_in<'a>(&'a self, graph: &'a Graph, phase: usize) -> impl Iterator<Item = NodeId> + 'a {
-        (0..graph.nodes.len()).filter(move |&n| self.node[n] == phase).map(|n| NodeId(n as u32))
+        (0..graph.nodes.len())
+            .filter(move |&n| self.node[n] == phase)
+            .map(|n| NodeId(n as u32))
     }
+}
+
+/// Rows (or columns) of `to` for each of `from`, exactly: the strides between them, not the ratio of
+/// their lengths. None where no op in strips connects them.
+pub fn scale(graph: &Graph, from: TensorId, to: TensorId, side: Side) -> Option<Ratio> {
+    let mut scale = vec![None; graph.tensors.len()];
+    scale[from.at()] = Some(Ratio::new(1, 1));
+    follow(&links(graph, side), from.at(), &mut scale);
+    scale[to.at()]
 }
 
 /// Rows per row of the first tensor of the same connected part of the graph, exactly; where two
 /// ways disagree (a ceiling on one of them), the first found holds.
 fn scales(graph: &Graph) -> Vec<Ratio> {
-    let mut links: Vec<Vec<(usize, Ratio)>> = vec![Vec::new(); graph.tensors.len()];
-    for node in &graph.nodes {
-        if !node.op.in_strips() {
-            continue;
+    let links = links(graph, Side::Rows);
+    let mut scale: Vec<Option<Ratio>> = vec![None; graph.tensors.len()];
+    for root in 0..graph.tensors.len() {
+        if scale[root].is_none() && graph.tensors[root].layout == Layout::Rows {
+            scale[root] = Some(Ratio::new(graph.tensors[root].h(), 1));
+            follow(&links, root, &mut scale);
         }
+    }
+    scale
+        .into_iter()
+        .map(|s| s.unwrap_or(Ratio::new(1, 1)))
+        .collect()
+}
+
+/// For each tensor those that an op in strips connects it with, and their rows per row of it.
+fn links(graph: &Graph, side: Side) -> Vec<Vec<(usize, Ratio)>> {
+    let mut links = vec![Vec::new(); graph.tensors.len()];
+    for node in graph.nodes.iter().filter(|n| n.op.in_strips()) {
         let out = node.outputs[0].at();
         for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
-            let ratio = row_ratio(&graph.axis(node, k, Side::Rows));
+            let axis = graph.axis(node, k, side);
+            if k >= node.operands.len() && axis.input != axis.output {
+                // one column that stands for all has no scale
+                continue;
+            }
+            let ratio = row_ratio(&axis);
             for segment in &operand.0 {
                 links[segment.tensor.at()].push((out, ratio));
                 links[out].push((segment.tensor.at(), ratio.inverse()));
             }
         }
     }
-    let mut scale: Vec<Option<Ratio>> = vec![None; graph.tensors.len()];
-    for root in 0..graph.tensors.len() {
-        if scale[root].is_some() || graph.tensors[root].layout != Layout::Rows {
-            continue;
-        }
-        scale[root] = Some(Ratio::new(graph.tensors[root].h(), 1));
-        let mut todo = vec![root];
-        while let Some(t) = todo.pop() {
-            let from = scale[t].expect("set before it is queued");
-            for &(to, ratio) in &links[t] {
-                if scale[to].is_none() {
-                    let h = Ratio::new(graph.tensors[to].h(), 1);
-                    scale[to] = Some(from.times(ratio).unwrap_or(h));
-                    todo.push(to);
-                }
+    links
+}
+
+/// Gives a scale to all that is linked with `root`, which has one.
+fn follow(links: &[Vec<(usize, Ratio)>], root: usize, scale: &mut [Option<Ratio>]) {
+    let mut todo = vec![root];
+    while let Some(t) = todo.pop() {
+        for &(to, ratio) in &links[t] {
+            if let (None, Some(from)) = (scale[to], scale[t]) {
+                // a ratio of 64-bit numbers that does not fit stays as it was
+                scale[to] = Some(from.times(ratio).unwrap_or(from));
+                todo.push(to);
             }
         }
     }
-    scale.into_iter().map(|s| s.unwrap_or(Ratio::new(1, 1))).collect()
 }
 
 /// Output rows per input row.
@@ -275,19 +343,23 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn build(mut self) -> Sweep {
-        let nodes: Vec<NodeId> = self.at.nodes_in(self.graph, self.phase).collect();
-        for id in nodes {
-            let node = self.graph.node(id);
+        let graph = self.graph;
+        for id in self.at.nodes_in(graph, self.phase) {
+            let node = graph.node(id);
             if matches!(node.op, Op::Dense(_)) {
                 continue;
             }
             let mut reads = Vec::new();
             for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
-                let axis = self.graph.axis(node, k, Side::Rows);
-                let cols = self.graph.axis(node, k, Side::Cols);
+                let axis = graph.axis(node, k, Side::Rows);
+                let cols = graph.axis(node, k, Side::Cols);
                 for segment in &operand.0 {
                     let rows = self.rows(segment.tensor);
-                    reads.push(Read { rows, axis: axis.clone(), cols: cols.clone() });
+                    reads.push(Read {
+                        rows,
+                        axis: axis.clone(),
+                        cols: cols.clone(),
+                    });
                 }
             }
             let (makes, passed) = match node.op {
@@ -300,20 +372,31 @@ impl Builder<'_> {
             }
         }
         if self.phase == 0 {
-            for &id in self.graph.inputs.iter().filter(|id| self.graph.tensor(**id).layout == Layout::Rows) {
-                if self.graph.outputs.contains(&id) {
+            for &id in graph.inputs.iter().filter(|id| graph.outputs.contains(id)) {
+                if graph.tensor(id).layout == Layout::Rows {
                     self.rows(id);
                     self.save(id);
                 }
             }
         }
-        let largest = self.sweep.steps.iter().filter(|s| s.is_source()).map(|s| s.ratio);
+        let largest = self
+            .sweep
+            .steps
+            .iter()
+            .filter(|s| s.is_source())
+            .map(|s| s.ratio);
         if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
             for step in &mut self.sweep.steps {
-                step.ratio = step.ratio.times(largest.inverse()).unwrap_or(Ratio::new(1, 1));
+                step.ratio = step
+                    .ratio
+                    .times(largest.inverse())
+                    .unwrap_or(Ratio::new(1, 1));
             }
             let sources = self.sweep.steps.iter().filter(|s| s.is_source());
-            self.sweep.height = sources.map(|s| s.ratio.inverse().ceil_of(s.height)).max().unwrap_or(0);
+            self.sweep.height = sources
+                .map(|s| s.ratio.inverse().ceil_of(s.height))
+                .max()
+                .unwrap_or(0);
         }
         self.sweep
     }
@@ -335,18 +418,43 @@ impl Builder<'_> {
 
     fn add_rows(&mut self, tensor: TensorId) -> usize {
         let stored = self.at.tensor[tensor.at()] < self.at.last_read[tensor.at()];
-        self.sweep.rows.push(Rows { tensor, maker: 0, readers: Vec::new(), stored });
+        self.sweep.rows.push(Rows {
+            tensor,
+            maker: 0,
+            readers: Vec::new(),
+            stored,
+        });
         self.sweep.rows.len() - 1
     }
 
     /// A save step where `tensor` is a graph output.
     fn save(&mut self, tensor: TensorId) {
-        let outputs: Vec<usize> = (0..self.graph.outputs.len()).filter(|&k| self.graph.outputs[k] == tensor).collect();
+        let outputs: Vec<usize> = (0..self.graph.outputs.len())
+            .filter(|&k| self.graph.outputs[k] == tensor)
+            .collect();
         for k in outputs {
             let t = self.graph.tensor(tensor);
-            let same = |len| Axis { window: crate::graph::Window::Same, input: len, output: len };
-            let rows = self.sweep.rows.iter().position(|r| r.tensor == tensor).expect("made just before");
-            self.push(Work::Save(k), vec![Read { rows, axis: same(t.h()), cols: same(t.w()) }], None, tensor);
+            let same = |len| Axis {
+                window: crate::graph::Window::Same,
+                input: len,
+                output: len,
+            };
+            let rows = self
+                .sweep
+                .rows
+                .iter()
+                .position(|r| r.tensor == tensor)
+                .expect("made just before");
+            self.push(
+                Work::Save(k),
+                vec![Read {
+                    rows,
+                    axis: same(t.h()),
+                    cols: same(t.w()),
+                }],
+                None,
+                tensor,
+            );
         }
     }
 
@@ -360,7 +468,13 @@ impl Builder<'_> {
         }
         let height = self.graph.tensor(passed).h();
         let ratio = self.scales[passed.at()];
-        self.sweep.steps.push(Step { work, reads, makes, height, ratio });
+        self.sweep.steps.push(Step {
+            work,
+            reads,
+            makes,
+            height,
+            ratio,
+        });
     }
 }
 
@@ -381,7 +495,12 @@ pub struct Pace {
 impl Sweep {
     /// The pace of every step at `strip` rows of the largest source a turn, without delays.
     pub fn pace(&self, strip: u64) -> Vec<Pace> {
-        let at = |s: &Step| Pace { grain: 1, offset: 0, cap: s.ratio.ceil_of(strip).clamp(1, s.height.max(1)), delay: 0 };
+        let at = |s: &Step| Pace {
+            grain: 1,
+            offset: 0,
+            cap: s.ratio.ceil_of(strip).clamp(1, s.height.max(1)),
+            delay: 0,
+        };
         self.steps.iter().map(at).collect()
     }
 }
@@ -402,7 +521,14 @@ impl<'a> Fronts<'a> {
     /// Before the first turn.
     pub fn new(sweep: &'a Sweep, pace: &'a [Pace], strip: u64) -> Self {
         let behind = sweep.steps.iter().filter(|s| s.height > 0).count();
-        Fronts { sweep, pace, strip, turn: 0, passed: vec![0; sweep.steps.len()], behind }
+        Fronts {
+            sweep,
+            pace,
+            strip,
+            turn: 0,
+            passed: vec![0; sweep.steps.len()],
+            behind,
+        }
     }
 
     /// Whether every step has passed all its rows.
@@ -433,20 +559,26 @@ impl<'a> Fronts<'a> {
         }
         let mut to = if step.is_source() {
             let schedule = (self.turn + 1).saturating_mul(self.strip);
-            step.ratio.ceil_of(schedule).saturating_sub(pace.delay).min(from + pace.cap)
+            step.ratio
+                .ceil_of(schedule)
+                .saturating_sub(pace.delay)
+                .min(from + pace.cap)
         } else {
             let mut to = from.saturating_add(pace.cap);
             let held = step.reads.iter().any(|r| self.front(r.rows) < r.axis.input);
             let delay = if held { pace.delay } else { 0 };
             for read in &step.reads {
-                let ready = read.axis.ready(self.front(read.rows), from, to.saturating_add(delay));
+                let ready = read
+                    .axis
+                    .ready(self.front(read.rows), from, to.saturating_add(delay));
                 to = to.min(ready.saturating_sub(delay).max(from));
             }
             to
         };
         to = to.clamp(from, step.height);
         if to < step.height {
-            to -= (to + pace.grain - pace.offset) % pace.grain.max(1);
+            // below the first whole grain there is none
+            to = to.saturating_sub((to + pace.grain - pace.offset) % pace.grain.max(1));
             to = to.max(from);
         }
         self.passed[i] = to;
@@ -465,7 +597,11 @@ impl<'a> Fronts<'a> {
     /// height where none does.
     pub fn tail(&self, rows: usize) -> u64 {
         let readers = &self.sweep.rows[rows].readers;
-        let tail = |&(step, read): &(usize, usize)| self.sweep.steps[step].reads[read].axis.tail(self.passed[step]);
+        let tail = |&(step, read): &(usize, usize)| {
+            self.sweep.steps[step].reads[read]
+                .axis
+                .tail(self.passed[step])
+        };
         readers.iter().map(tail).min().unwrap_or(u64::MAX)
     }
 }

@@ -86,7 +86,8 @@ fn onnx_node_tests() {
         };
         eligible += 1;
         let result = catch_unwind(AssertUnwindSafe(|| case.run(&mut referenced)));
-        let result = result.unwrap_or_else(|panic| Err(format!("panic: {}", panic_message(&*panic))));
+        let result =
+            result.unwrap_or_else(|panic| Err(format!("panic: {}", panic_message(&*panic))));
         if let Err(why) = result {
             failures.insert(case.name.clone(), why);
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use stripmill::dense::DType;
 use stripmill::graph::{
-    Axis, Border, Conv, Expr, Graph, Layout, Node, Op, Operand, Pool, PoolKind, Segment, Side, Tensor, TensorId,
-    Weight, WeightSource, Window,
+    Axis, Border, Conv, Expr, Graph, Layout, Node, Op, Operand, Pool, PoolKind, Segment, Side,
+    Tensor, TensorId, Weight, WeightSource, Window,
 };
 use stripmill::plan::{Options, SafePlan, plan};
 
@@ -22,13 +22,21 @@ impl Net {
 
     fn tensor(&mut self, name: &str, dims: [u64; 4]) -> TensorId {
         let name = format!("{name}{}", self.0.tensors.len());
-        let tensor = Tensor { name, dtype: DType::F32, dims: dims.to_vec(), layout: Layout::Rows };
+        let tensor = Tensor {
+            name,
+            dtype: DType::F32,
+            dims: dims.to_vec(),
+            layout: Layout::Rows,
+        };
         self.0.add_tensor(tensor).expect("a small tensor")
     }
 
     fn push(&mut self, op: Op, from: &[TensorId], c: u64, h: u64, w: u64) -> TensorId {
         let out = self.tensor("t", [1, c, h, w]);
-        let all = |t: &TensorId| Segment { tensor: *t, channels: 0..self.0.tensor(*t).c() };
+        let all = |t: &TensorId| Segment {
+            tensor: *t,
+            channels: 0..self.0.tensor(*t).c(),
+        };
         let operand = Operand(from.iter().map(all).collect());
         let node = Node {
             name: format!("node{}", self.0.nodes.len()),
@@ -47,9 +55,18 @@ impl Net {
         let cin: u64 = from.iter().map(|t| self.0.tensor(*t).c()).sum();
         let dims = vec![cout, cin, kernel, kernel];
         let source = WeightSource::Inline(Arc::new(vec![]));
-        self.0.weights.push(Weight { name: "w".into(), dims, source });
-        let window =
-            Window::Taps { kernel, stride: 1, dilation: 1, pad: (kernel / 2) as i64, border: Border::Fill };
+        self.0.weights.push(Weight {
+            name: "w".into(),
+            dims,
+            source,
+        });
+        let window = Window::Taps {
+            kernel,
+            stride: 1,
+            dilation: 1,
+            pad: (kernel / 2) as i64,
+            border: Border::Fill,
+        };
         let conv = Conv {
             weight: self.0.weights.len() - 1,
             scale: None,
@@ -65,16 +82,35 @@ impl Net {
 
     fn pool(&mut self, from: TensorId) -> TensorId {
         let t = self.0.tensor(from).clone();
-        let window = Window::Taps { kernel: 2, stride: 2, dilation: 1, pad: 0, border: Border::Fill };
-        let pool = Pool { kind: PoolKind::Max, rows: window.clone(), cols: window };
+        let window = Window::Taps {
+            kernel: 2,
+            stride: 2,
+            dilation: 1,
+            pad: 0,
+            border: Border::Fill,
+        };
+        let pool = Pool {
+            kind: PoolKind::Max,
+            rows: window.clone(),
+            cols: window,
+        };
         self.push(Op::Pool(pool), &[from], t.c(), t.h() / 2, t.w() / 2)
     }
 
     fn up(&mut self, from: TensorId, cout: u64) -> TensorId {
         let t = self.0.tensor(from).clone();
-        let window = Window::Transposed { kernel: 2, stride: 2, dilation: 1, pad: 0 };
+        let window = Window::Transposed {
+            kernel: 2,
+            stride: 2,
+            dilation: 1,
+            pad: 0,
+        };
         let dims = vec![t.c(), cout, 2, 2];
-        self.0.weights.push(Weight { name: "w".into(), dims, source: WeightSource::Inline(Arc::new(vec![])) });
+        self.0.weights.push(Weight {
+            name: "w".into(),
+            dims,
+            source: WeightSource::Inline(Arc::new(vec![])),
+        });
         let conv = Conv {
             weight: self.0.weights.len() - 1,
             scale: None,
@@ -123,14 +159,30 @@ fn unet(h: u64, w: u64) -> Graph {
 }
 
 fn planned(graph: &Graph, strip: u64) -> SafePlan {
-    plan(graph, &Options { strip: Some(strip), panels: Some(1), ..Options::default() }).expect("a plan")
+    plan(
+        graph,
+        &Options {
+            strip: Some(strip),
+            panels: Some(1),
+            ..Options::default()
+        },
+    )
+    .expect("a plan")
 }
 
 /// Bytes that outlive a turn, and bytes of all pools.
 fn carry(graph: &Graph, safe: &SafePlan) -> (u64, u64) {
     let phase = &safe.plan().phases[0];
-    let carried = phase.sweep.rows.iter().zip(&phase.carry).map(|(r, c)| graph.tensor(r.tensor).row_bytes() * c);
-    (carried.sum(), phase.pools.iter().map(|p| p.slot_bytes * p.slots).sum())
+    let carried = phase
+        .sweep
+        .rows
+        .iter()
+        .zip(&phase.carry)
+        .map(|(r, c)| graph.tensor(r.tensor).row_bytes() * c);
+    (
+        carried.sum(),
+        phase.pools.iter().map(|p| p.slot_bytes * p.slots).sum(),
+    )
 }
 
 #[test]
@@ -162,7 +214,11 @@ fn fronts_end_at_their_heights_and_carry_does_not_grow() {
         let slots = |h: u64| {
             let graph = unet(h, 64);
             let safe = planned(&graph, strip);
-            safe.plan().phases[0].pools.iter().map(|p| p.slots).collect::<Vec<_>>()
+            safe.plan().phases[0]
+                .pools
+                .iter()
+                .map(|p| p.slots)
+                .collect::<Vec<_>>()
         };
         assert_eq!(slots(1024), slots(8192), "strip {strip}");
     }
@@ -181,16 +237,30 @@ fn windows_of_axes_are_the_tensors() {
 #[test]
 #[ignore = "a time, not a promise: run it in release"]
 fn planning_does_not_depend_on_the_image() {
-    for (name, graph) in [("dncnn", dncnn(100_000, 100_000)), ("unet", unet(100_000, 100_000))] {
+    for (name, graph) in [
+        ("dncnn", dncnn(100_000, 100_000)),
+        ("unet", unet(100_000, 100_000)),
+    ] {
         for memory in [None, Some(4u64 << 30), Some(1 << 30)] {
             let start = std::time::Instant::now();
-            let result = plan(&graph, &Options { memory, ..Options::default() });
+            let result = plan(
+                &graph,
+                &Options {
+                    memory,
+                    ..Options::default()
+                },
+            );
             let seconds = start.elapsed().as_secs_f64();
             match result {
                 Ok(safe) => {
                     let p = safe.plan();
                     let phase = &p.phases[0];
-                    println!("{name} {memory:?}: strip {} panels {} peak {} MiB in {seconds:.3} s", phase.strip, phase.panels.len(), p.peak.total() >> 20);
+                    println!(
+                        "{name} {memory:?}: strip {} panels {} peak {} MiB in {seconds:.3} s",
+                        phase.strip,
+                        phase.panels.len(),
+                        p.peak.total() >> 20
+                    );
                 }
                 Err(e) => println!("{name} {memory:?}: {e} in {seconds:.3} s"),
             }

@@ -44,12 +44,18 @@ pub(super) trait Element: Copy + Default + PartialOrd + Send + Sync + 'static {
     fn slice(data: DataRef<'_>) -> Option<&[Self]>;
     /// The same for writing.
     fn slice_mut<'a>(data: &'a mut DataMut<'_>) -> Option<&'a mut [Self]>;
+    /// Whether it is no number.
+    fn is_nan(self) -> bool {
+        self.partial_cmp(&self).is_none()
+    }
     /// As f64 (rounded, for large i64).
     fn to_f64(self) -> f64;
     /// From f64: integers truncate, and saturate at their bounds.
     fn from_f64(x: f64) -> Self;
     /// As i64: floats truncate, and saturate.
     fn to_i64(self) -> i64;
+    /// `self + a · b`: rounded twice for f32, wrapping for integers.
+    fn plus_product(self, a: Self, b: Self) -> Self;
     /// One zero, in a slice.
     fn zero() -> &'static [Self];
     /// From i64: smaller integers wrap.
@@ -57,7 +63,7 @@ pub(super) trait Element: Copy + Default + PartialOrd + Send + Sync + 'static {
 }
 
 macro_rules! element {
-    ($type:ty, $($variant:ident)|+) => {
+    ($type:ty, $($variant:ident)|+, $plus_product:expr) => {
         impl Element for $type {
             const FLOAT: bool = 0.5 as $type != 0 as $type;
             fn slice(data: DataRef<'_>) -> Option<&[Self]> {
@@ -81,6 +87,11 @@ macro_rules! element {
             fn to_i64(self) -> i64 {
                 self as i64
             }
+            #[inline]
+            fn plus_product(self, a: Self, b: Self) -> Self {
+                let f: fn(Self, Self, Self) -> Self = $plus_product;
+                f(self, a, b)
+            }
             fn zero() -> &'static [Self] {
                 &[0 as $type]
             }
@@ -90,10 +101,13 @@ macro_rules! element {
         }
     };
 }
-element!(f32, F32);
-element!(i64, I64);
-element!(i32, I32);
-element!(u8, U8 | Bool);
+element!(f32, F32, |sum, a, b| sum + a * b);
+element!(i64, I64, |sum: i64, a, b| sum
+    .wrapping_add(i64::wrapping_mul(a, b)));
+element!(i32, I32, |sum: i32, a, b| sum
+    .wrapping_add(i32::wrapping_mul(a, b)));
+element!(u8, U8 | Bool, |sum: u8, a, b| sum
+    .wrapping_add(u8::wrapping_mul(a, b)));
 
 /// Evaluates `$body` with `$T` as the [`Element`] of `$dtype`.
 macro_rules! for_type {

@@ -101,10 +101,7 @@ pub(super) fn apply(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
 }
 
 /// The elements of the first `arity` inputs, and one zero for each operand beyond.
-fn operands<'a, T: Element>(inputs: &Inputs<'a>, arity: usize) -> Result<[&'a [T]; 3]>
-where
-    T: 'a,
-{
+fn operands<'a, T: Element>(inputs: &Inputs<'a>, arity: usize) -> Result<[&'a [T]; 3]> {
     let mut x: [&[T]; 3] = [T::zero(); 3];
     for (i, x) in x.iter_mut().enumerate().take(arity) {
         *x = inputs.get(i)?.all()?;
@@ -206,34 +203,38 @@ pub(super) fn select(_: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
 pub(super) fn bits(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
     let dtype = inputs.get(0)?.dtype;
     inputs.get(1)?.must_be(dtype)?;
+    let divides = op.kind == "Mod";
+    if dtype == DType::Bool || (dtype == DType::F32 && !divides) {
+        return unsupported(format!("does not take {dtype:?}"));
+    }
     let truncates = op.int("fmod").unwrap_or(0) != 0;
     let dims = broadcast_all(inputs)?;
-    if dtype == DType::F32 && op.kind == "Mod" {
-        ensure(truncates, || "needs fmod = 1 for f32".into())?;
+    if dtype == DType::F32 {
+        let f: fn(f32, f32) -> f32 = if truncates { |a, b| a % b } else { floor_mod };
         return Ready::one(dtype, dims.clone(), move |inputs, y| {
             let walk = broadcast_walk(inputs, &dims);
             let (a, b) = (inputs.get(0)?.all::<f32>()?, inputs.get(1)?.all::<f32>()?);
-            fill(&walk, y.all()?, |[i, j]| Ok(a[i] % b[j]))
+            fill(&walk, y.all()?, |[i, j]| Ok(f(a[i], b[j])))
         });
     }
+    // shifts by less than 0 or by more bits than there are shift everything out
     let f: fn(i64, i64) -> i64 = match (op.kind.as_str(), op.str("direction")) {
         ("Mod", _) if truncates => i64::wrapping_rem,
-        ("Mod", _) => |a, b| (a.wrapping_rem(b)).wrapping_add(b).wrapping_rem(b),
+        ("Mod", _) => |a, b| {
+            let r = a.wrapping_rem(b);
+            if r != 0 && (r < 0) != (b < 0) {
+                r + b
+            } else {
+                r
+            }
+        },
         ("BitwiseAnd", _) => |a, b| a & b,
         ("BitwiseOr", _) => |a, b| a | b,
         ("BitwiseXor", _) => |a, b| a ^ b,
-        ("BitShift", Some("LEFT")) => |a, b| a.checked_shl(b as u32).unwrap_or(0),
-        ("BitShift", Some("RIGHT")) => |a, b| a.checked_shr(b as u32).unwrap_or(0),
+        ("BitShift", Some("LEFT")) => |a, b| if (0..64).contains(&b) { a << b } else { 0 },
+        ("BitShift", Some("RIGHT")) => |a, b| a >> if (0..64).contains(&b) { b } else { 63 },
         _ => return bad("direction must be LEFT or RIGHT"),
     };
-    let fits = match op.kind.as_str() {
-        "BitShift" => dtype == DType::U8,
-        _ => !matches!(dtype, DType::F32 | DType::Bool),
-    };
-    if !fits {
-        return unsupported(format!("does not take {dtype:?}"));
-    }
-    let divides = op.kind == "Mod";
     Ready::one(dtype, dims.clone(), move |inputs, y| {
         let walk = broadcast_walk(inputs, &dims);
         for_type!(dtype, T => {
@@ -245,6 +246,18 @@ pub(super) fn bits(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
             })
         })
     })
+}
+
+/// The remainder with the divisor's sign.
+fn floor_mod(a: f32, b: f32) -> f32 {
+    let r = a % b;
+    if r == 0.0 {
+        r.copysign(b)
+    } else if (r < 0.0) != (b < 0.0) {
+        r + b
+    } else {
+        r
+    }
 }
 
 /// Functions of one f32 that are in no [`Func`].

@@ -8,13 +8,21 @@
 //! [`run`] computes them into memory that the caller owns.
 
 mod args;
+mod conv;
 mod elementwise;
 mod generate;
 mod index;
+mod linear;
 mod movement;
+mod norm;
+mod pad;
+mod pool;
+mod reduce;
+mod resize;
 mod scalar;
 mod shape;
 mod value;
+mod window;
 
 pub use scalar::{func, scalar};
 pub use value::{DType, Data, DataMut, DataRef, Value, View, ViewMut};
@@ -120,7 +128,7 @@ pub fn run(op: &Op, inputs: &[Option<View<'_>>], outputs: &mut [ViewMut<'_>]) ->
             let lengths = dims.iter().map(|&d| d as u64);
             y.dtype() == *dtype
                 && y.dims.iter().copied().eq(lengths)
-                && y.peek().len() == dims.iter().product()
+                && y.peek().len() == dims.iter().product::<usize>()
         };
         let fit =
             outputs.len() <= ready.outputs.len() && outputs.iter().zip(&ready.outputs).all(fits);
@@ -214,13 +222,38 @@ fn find(kind: &str) -> Option<Prepare> {
         "Concat" => movement::concat,
         "Split" => movement::split,
         "Slice" => movement::slice,
-        "Pad" => movement::pad,
+        "Pad" => pad::pad,
+
+        "Resize" | "Upsample" => resize::resize,
 
         "Gather" => index::gather,
         "GatherElements" => index::gather_elements,
         "GatherND" => index::gather_nd,
         "Scatter" | "ScatterElements" => index::scatter_elements,
         "ScatterND" => index::scatter_nd,
+
+        "Conv" => conv::conv,
+        "ConvTranspose" => conv::conv_transpose,
+        "MatMul" => linear::matmul,
+        "Gemm" => linear::gemm,
+        "MaxPool" => pool::max_pool,
+        "AveragePool" => pool::average_pool,
+        "LpPool" => pool::lp_pool,
+        "GlobalAveragePool" | "GlobalMaxPool" => reduce::global_pool,
+
+        "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" | "ReduceL1"
+        | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceSumSquare" => reduce::reduce,
+        "ArgMax" | "ArgMin" => reduce::arg,
+        "TopK" => reduce::top_k,
+        "CumSum" => reduce::cum_sum,
+        "Softmax" | "LogSoftmax" | "Hardmax" => norm::softmax,
+        "BatchNormalization" => norm::batch,
+        "InstanceNormalization" => norm::instance,
+        "GroupNormalization" => norm::group,
+        "LayerNormalization" => norm::layer,
+        "MeanVarianceNormalization" => norm::mean_variance,
+        "LpNormalization" => norm::lp,
+        "LRN" => norm::lrn,
 
         "Constant" => generate::constant,
         "ConstantOfShape" => generate::constant_of_shape,

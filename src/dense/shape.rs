@@ -127,6 +127,7 @@ impl<const N: usize> Walk<N> {
 }
 
 /// See [`Walk::runs`].
+#[derive(Clone)]
 pub(super) struct Runs<'a, const N: usize> {
     walk: &'a Walk<N>,
     index: Vec<usize>,
@@ -154,6 +155,49 @@ impl<const N: usize> Iterator for Runs<'_, N> {
             self.index[k] = 0;
         }
         Some(now)
+    }
+}
+
+impl Walk<1> {
+    /// Every place along the walk, counted from `start`.
+    pub(super) fn places(&self, start: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        let (n, [step]) = (self.len() as isize, self.step());
+        self.runs().flat_map(move |[at]| {
+            let first = start as isize + at;
+            (0..n).map(move |i| (first + i * step) as usize)
+        })
+    }
+}
+
+/// The elements of a tensor in groups: in one are those that differ only along some axes.
+pub(super) struct Groups {
+    /// The first member of each group, in row-major order.
+    firsts: Walk<1>,
+    /// The members, counted from the first.
+    members: Walk<1>,
+}
+
+impl Groups {
+    /// Groups along `axes` of a tensor of `dims`.
+    pub(super) fn new(dims: &[usize], axes: &[usize]) -> Self {
+        let all = strides(dims);
+        let walk = |along: bool| {
+            let picked = || (0..dims.len()).filter(|k| axes.contains(k) == along);
+            let lengths: Vec<usize> = picked().map(|k| dims[k]).collect();
+            let strides: Vec<isize> = picked().map(|k| all[k]).collect();
+            Walk::new(&lengths, [&strides])
+        };
+        Groups {
+            firsts: walk(false),
+            members: walk(true),
+        }
+    }
+
+    /// Places of the members of each group.
+    pub(super) fn each(&self) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone + '_> {
+        self.firsts
+            .places(0)
+            .map(|first| self.members.places(first))
     }
 }
 

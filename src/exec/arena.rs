@@ -22,7 +22,11 @@ pub(super) struct Scratch(Vec<(usize, usize)>);
 impl Arena {
     /// `bytes` of zeros, each page touched, so that none is missing later.
     pub(super) fn new(bytes: u64) -> Result<Self> {
-        let full = || Error::Usage(format!("an arena of {bytes} bytes cannot be allocated: give a smaller --memory"));
+        let full = || {
+            Error::Usage(format!(
+                "an arena of {bytes} bytes cannot be allocated: give a smaller --memory"
+            ))
+        };
         let len = usize::try_from(bytes.max(1)).map_err(|_| full())?;
         let mut map = MmapMut::map_anon(len).map_err(|_| full())?;
         #[cfg(target_os = "linux")]
@@ -44,7 +48,10 @@ impl Arena {
     /// # Errors
     /// [`Error::Plan`] where an exclusive range overlaps any other or a range is outside: a fault of
     /// the plan that its checker should have found.
-    #[expect(unsafe_code, reason = "several disjoint mutable slices of one allocation")]
+    #[expect(
+        unsafe_code,
+        reason = "several disjoint mutable slices of one allocation"
+    )]
     pub(super) fn views(
         &mut self,
         shared: &[Range<usize>],
@@ -52,10 +59,20 @@ impl Arena {
         scratch: &mut Scratch,
     ) -> Result<Views<'_>> {
         let len = self.map.len();
-        let bad = |r: &Range<usize>| Error::Plan(format!("bytes {}..{} of the arena are in use", r.start, r.end));
+        let bad = |r: &Range<usize>| {
+            Error::Plan(format!(
+                "bytes {}..{} of the arena are in use",
+                r.start, r.end
+            ))
+        };
         let taken = &mut scratch.0;
         taken.clear();
-        taken.extend(exclusive.iter().filter(|r| !r.is_empty()).map(|r| (r.start, r.end)));
+        taken.extend(
+            exclusive
+                .iter()
+                .filter(|r| !r.is_empty())
+                .map(|r| (r.start, r.end)),
+        );
         taken.sort_unstable();
         for (k, &(start, end)) in taken.iter().enumerate() {
             if end > len || taken.get(k + 1).is_some_and(|next| next.0 < end) {
@@ -84,6 +101,9 @@ impl Arena {
             // overlaps no other range of this call, so that this slice is the only way to its bytes.
             unsafe { std::slice::from_raw_parts_mut(base.add(r.start), r.len()) }
         };
-        Ok((shared.iter().map(read).collect(), exclusive.iter().map(write).collect()))
+        Ok((
+            shared.iter().map(read).collect(),
+            exclusive.iter().map(write).collect(),
+        ))
     }
 }

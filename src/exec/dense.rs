@@ -9,17 +9,30 @@ use crate::plan::Plan;
 /// Runs a dense node.
 pub(super) fn run(graph: &Graph, plan: &Plan, arena: &mut Arena, id: NodeId) -> Result<()> {
     let node = graph.node(id);
-    let Op::Dense(op) = &node.op else { return Ok(()) };
-    let placed = node.whole.iter().flatten().filter_map(|t| plan.tensor_mem[t.at()]);
+    let Op::Dense(op) = &node.op else {
+        return Ok(());
+    };
+    let placed = node
+        .whole
+        .iter()
+        .flatten()
+        .filter_map(|t| plan.tensor_mem[t.at()]);
     let shared: Vec<_> = placed.map(|mem| plan.range(mem)).collect();
-    let range = |t: &TensorId| plan.tensor_mem[t.at()].map(|mem| plan.range(mem)).ok_or_else(|| missing(graph, *t));
+    let range = |t: &TensorId| {
+        plan.tensor_mem[t.at()]
+            .map(|mem| plan.range(mem))
+            .ok_or_else(|| missing(graph, *t))
+    };
     let exclusive = node.outputs.iter().map(range).collect::<Result<Vec<_>>>()?;
     let (shared, exclusive) = arena.views(&shared, &exclusive, &mut Scratch::default())?;
     let views = whole_views(graph, plan, node, &shared)?;
     let mut outputs: Vec<ViewMut<'_>> = (node.outputs.iter().zip(exclusive))
         .map(|(t, bytes)| {
             let tensor = graph.tensor(*t);
-            ViewMut { dims: &tensor.dims, data: typed_mut(tensor.dtype, bytes) }
+            ViewMut {
+                dims: &tensor.dims,
+                data: typed_mut(tensor.dtype, bytes),
+            }
         })
         .collect();
     dense::run(op, &views, &mut outputs).map_err(|e| e.at_node(&node.name))
@@ -40,29 +53,45 @@ pub(super) fn whole_views<'a>(
         }
         let tensor = graph.tensor(*id);
         let bytes = placed.next().ok_or_else(|| missing(graph, *id))?;
-        Ok(Some(View { dims: &tensor.dims, data: typed(tensor.dtype, bytes) }))
+        Ok(Some(View {
+            dims: &tensor.dims,
+            data: typed(tensor.dtype, bytes),
+        }))
     };
     node.whole.iter().map(view).collect()
 }
 
 /// A whole tensor, out of the arena's `bytes` or a constant.
-pub(super) fn view<'a>(graph: &'a Graph, plan: &Plan, bytes: &'a [u8], id: TensorId) -> Result<View<'a>> {
+pub(super) fn view<'a>(
+    graph: &'a Graph,
+    plan: &Plan,
+    bytes: &'a [u8],
+    id: TensorId,
+) -> Result<View<'a>> {
     match plan.tensor_mem[id.at()] {
         None => constant(graph, id),
         Some(mem) => {
             let tensor = graph.tensor(id);
-            Ok(View { dims: &tensor.dims, data: typed(tensor.dtype, &bytes[plan.range(mem)]) })
+            Ok(View {
+                dims: &tensor.dims,
+                data: typed(tensor.dtype, &bytes[plan.range(mem)]),
+            })
         }
     }
 }
 
 fn constant(graph: &Graph, id: TensorId) -> Result<View<'_>> {
     let found = graph.constants.iter().find(|(c, _)| *c == id);
-    found.map(|(_, value)| value.view()).ok_or_else(|| missing(graph, id))
+    found
+        .map(|(_, value)| value.view())
+        .ok_or_else(|| missing(graph, id))
 }
 
 fn missing(graph: &Graph, id: TensorId) -> Error {
-    Error::Plan(format!("whole tensor `{}` has no place", graph.tensor(id).name))
+    Error::Plan(format!(
+        "whole tensor `{}` has no place",
+        graph.tensor(id).name
+    ))
 }
 
 fn typed(dtype: DType, bytes: &[u8]) -> DataRef<'_> {

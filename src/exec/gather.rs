@@ -41,17 +41,33 @@ pub(super) fn rows(
         let first = segment.channels.start as usize;
         for y in made.clone() {
             let row: &[f32] = bytemuck::cast_slice(shared[table.of(y)]);
-            let row = Row { row, stride, first, channels, x0: cols.start as usize, fresh: y == 0 };
+            let row = Row {
+                row,
+                stride,
+                first,
+                channels,
+                x0: cols.start as usize,
+                fresh: y == 0,
+            };
             match kind {
                 Gather::Whole => {
                     let tensor = graph.tensor(node.outputs[0]);
                     let plane = (tensor.h() * tensor.w()) as usize;
-                    let start = ((item * tensor.c()) as usize + at) * plane + (y * tensor.w() + cols.start) as usize;
+                    let start = ((item * tensor.c()) as usize + at) * plane
+                        + (y * tensor.w() + cols.start) as usize;
                     scatter(&row, typed_mut(tensor.dtype, target), start, plane);
                 }
-                Gather::Max => sums::accumulate(Sum::Max, &row, bytemuck::cast_slice_mut(target), total, at),
+                Gather::Max => {
+                    sums::accumulate(Sum::Max, &row, bytemuck::cast_slice_mut(target), total, at)
+                }
                 Gather::Mean | Gather::Moments(_) => {
-                    sums::accumulate(Sum::Moments, &row, bytemuck::cast_slice_mut(target), total, at);
+                    sums::accumulate(
+                        Sum::Moments,
+                        &row,
+                        bytemuck::cast_slice_mut(target),
+                        total,
+                        at,
+                    );
                 }
             }
         }
@@ -94,7 +110,9 @@ pub(super) fn finish(
     }
     let none = || Error::Plan(format!("gather `{}` has no place", node.name));
     let state = target(plan, node, id).ok_or_else(none)?;
-    let result = plan.tensor_mem[node.outputs[0].at()].map(|mem| plan.range(mem)).ok_or_else(none)?;
+    let result = plan.tensor_mem[node.outputs[0].at()]
+        .map(|mem| plan.range(mem))
+        .ok_or_else(none)?;
     let (state, mut result) = arena.views(&[state], &[result], &mut Scratch::default())?;
     let state: &[f64] = bytemuck::cast_slice(state[0]);
     let result: &mut [f32] = bytemuck::cast_slice_mut(result.pop().ok_or_else(none)?);
@@ -118,8 +136,13 @@ pub(super) fn finish(
             let each = total / moments.groups as usize;
             let pairs = &mut result[2 * channels.start..2 * channels.end];
             for (group, pairs) in pairs.chunks_mut(2 * each).enumerate() {
-                let (mean, variance) =
-                    sums::moments(state, total, group * each..(group + 1) * each, from.h(), from.w());
+                let (mean, variance) = sums::moments(
+                    state,
+                    total,
+                    group * each..(group + 1) * each,
+                    from.h(),
+                    from.w(),
+                );
                 for pair in pairs.chunks_mut(2) {
                     (pair[0], pair[1]) = (mean as f32, variance as f32);
                 }

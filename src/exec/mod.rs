@@ -4,12 +4,14 @@
 mod arena;
 mod dense;
 mod gather;
+mod memory;
 mod pack;
 mod run;
 mod slots;
 mod step;
 mod tables;
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use rayon::ThreadPool;
@@ -21,6 +23,8 @@ use crate::io::{RowSink, RowSource};
 use crate::kernels::{Isa, Program};
 use crate::plan::{Instr, SafePlan};
 use crate::trace::Tracer;
+
+pub use memory::{available_memory, peak_resident_memory};
 
 use arena::Arena;
 
@@ -45,14 +49,15 @@ pub enum Drain {
 pub struct Stats {
     /// Seconds from the first row in to the outputs complete.
     pub seconds: f64,
-    /// Bytes read from storage by the sources.
+    /// Bytes read from storage by sources and sinks.
     pub bytes_read: u64,
-    /// Bytes written to storage by the sinks.
+    /// Bytes written to storage by sources and sinks.
     pub bytes_written: u64,
 }
 
-/// How far a run is: called after every turn with the turns done and those in all.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+/// How far a run is: called after every turn with the turns done and those in all. To break stops the
+/// run with [`Error::Stopped`].
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + Send);
 
 /// A plan with its arena allocated and its weights packed, ready to run any number of times.
 pub struct Engine {
@@ -75,16 +80,37 @@ impl Engine {
             .num_threads(plan.plan().options.threads)
             .stack_size(1 << 20)
             .build()
-            .map_err(|e| Error::Usage(format!("{} threads cannot be started: {e}", plan.plan().options.threads)))?;
-        let programs = graph.nodes.iter().map(pack::program).collect::<Result<_>>()?;
+            .map_err(|e| {
+                Error::Usage(format!(
+                    "{} threads cannot be started: {e}",
+                    plan.plan().options.threads
+                ))
+            })?;
+        let programs = graph
+            .nodes
+            .iter()
+            .map(pack::program)
+            .collect::<Result<_>>()?;
         let arena = Arena::new(plan.plan().arena_bytes)?;
-        let mut engine = Engine { graph, plan, isa, arena, programs, threads };
+        let mut engine = Engine {
+            graph,
+            plan,
+            isa,
+            arena,
+            programs,
+            threads,
+        };
         for instr in engine.plan.plan().script.clone() {
             if let Instr::Pack { node } = instr {
-                let mem = engine.plan.plan().node_mem[node.at()].expect("a packed node has a buffer");
+                let mem =
+                    engine.plan.plan().node_mem[node.at()].expect("a packed node has a buffer");
                 let buffer = &engine.plan.plan().buffers[mem.at()];
                 let range = buffer.offset as usize..(buffer.offset + buffer.bytes) as usize;
-                pack::pack(&engine.graph, node, bytemuck::cast_slice_mut(&mut engine.arena.bytes()[range]))?;
+                pack::pack(
+                    &engine.graph,
+                    node,
+                    bytemuck::cast_slice_mut(&mut engine.arena.bytes()[range]),
+                )?;
             }
         }
         Ok(engine)
@@ -104,7 +130,12 @@ impl Engine {
     ///
     /// # Errors
     /// Where feeds or drains do not fit the graph, or one of them fails.
-    pub fn run(&mut self, feeds: Vec<Feed>, drains: Vec<Drain>, progress: Progress<'_>) -> Result<Stats> {
+    pub fn run(
+        &mut self,
+        feeds: Vec<Feed>,
+        drains: Vec<Drain>,
+        progress: Progress<'_>,
+    ) -> Result<Stats> {
         self.run_traced(feeds, drains, progress, None)
     }
 
@@ -121,20 +152,39 @@ impl Engine {
     ) -> Result<Stats> {
         fits(&self.graph, &feeds, &drains)?;
         let start = Instant::now();
-        let Engine { graph, plan, isa, arena, programs, threads } = self;
+        let Engine {
+            graph,
+            plan,
+            isa,
+            arena,
+            programs,
+            threads,
+        } = self;
         let plan = plan.plan();
-        let mut run = run::Run { graph, plan, isa: *isa, arena, programs, feeds: &mut feeds, drains: &mut drains, start, trace };
+        let mut run = run::Run {
+            graph,
+            plan,
+            isa: *isa,
+            arena,
+            programs,
+            feeds: &mut feeds,
+            drains: &mut drains,
+            start,
+            trace,
+        };
         threads.install(|| run.all(progress))?;
         let mut stats = Stats::default();
         for drain in &mut drains {
             if let Drain::Rows(sink) = drain {
                 sink.finish()?;
+                stats.bytes_read += sink.bytes_read();
                 stats.bytes_written += sink.bytes_written();
             }
         }
         for feed in &feeds {
             if let Feed::Rows(source) = feed {
                 stats.bytes_read += source.bytes_read();
+                stats.bytes_written += source.bytes_written();
             }
         }
         stats.seconds = start.elapsed().as_secs_f64();
@@ -145,7 +195,13 @@ impl Engine {
 /// Whether feeds and drains have the kinds and lengths of the graph's inputs and outputs.
 fn fits(graph: &Graph, feeds: &[Feed], drains: &[Drain]) -> Result<()> {
     let count = |what: &str, want: usize, got: usize| {
-        if want == got { Ok(()) } else { Err(Error::Usage(format!("the model has {want} {what}, {got} given"))) }
+        if want == got {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!(
+                "the model has {want} {what}, {got} given"
+            )))
+        }
     };
     count("inputs", graph.inputs.len(), feeds.len())?;
     count("outputs", graph.outputs.len(), drains.len())?;
@@ -156,18 +212,31 @@ fn fits(graph: &Graph, feeds: &[Feed], drains: &[Drain]) -> Result<()> {
                 let s = source.shape();
                 vec![s.n, s.c, s.h, s.w]
             }
-            (Feed::Whole(value), Layout::Whole) if value.dtype() == tensor.dtype => value.dims.clone(),
-            _ => return Err(Error::Usage(format!("input `{}` needs {:?} {:?}", tensor.name, tensor.layout, tensor.dtype))),
+            (Feed::Whole(value), Layout::Whole) if value.dtype() == tensor.dtype => {
+                value.dims.clone()
+            }
+            _ => {
+                return Err(Error::Usage(format!(
+                    "input `{}` needs {:?} {:?}",
+                    tensor.name, tensor.layout, tensor.dtype
+                )));
+            }
         };
         if got != tensor.dims {
-            let why = format!("input `{}` is {:?}, the plan is for {:?}", tensor.name, got, tensor.dims);
+            let why = format!(
+                "input `{}` is {:?}, the plan is for {:?}",
+                tensor.name, got, tensor.dims
+            );
             return Err(Error::Usage(why));
         }
     }
     for (&id, drain) in graph.outputs.iter().zip(drains) {
         let tensor = graph.tensor(id);
         if matches!(drain, Drain::Rows(_)) != (tensor.layout == Layout::Rows) {
-            return Err(Error::Usage(format!("output `{}` gives {:?}", tensor.name, tensor.layout)));
+            return Err(Error::Usage(format!(
+                "output `{}` gives {:?}",
+                tensor.name, tensor.layout
+            )));
         }
     }
     Ok(())

@@ -8,7 +8,9 @@ use crate::plan::footprint::{conv_shape, is_depthwise};
 /// Packs the weights of convolution `id` into `out`.
 pub(super) fn pack(graph: &Graph, id: NodeId, out: &mut [f32]) -> Result<()> {
     let node = graph.node(id);
-    let Op::Conv(conv) = &node.op else { return Ok(()) };
+    let Op::Conv(conv) = &node.op else {
+        return Ok(());
+    };
     let weight = &graph.weights[conv.weight];
     let shape = conv_shape(graph, conv);
     let (scale, bias) = (conv.scale.as_deref(), conv.bias.as_deref());
@@ -29,6 +31,11 @@ pub(super) fn program(node: &Node) -> Result<Program> {
         Arg::Channel(k) => ProgramArg::Channel(k),
         Arg::Whole(k) => ProgramArg::Whole(k),
     };
-    let code: Vec<_> = node.tail.code.iter().map(|inst| (inst.func, inst.args.map(arg))).collect();
+    let code: Vec<_> = node
+        .tail
+        .code
+        .iter()
+        .map(|inst| (inst.func, inst.args.map(arg)))
+        .collect();
     Program::compile(&code, node.tail.vectors.clone()).map_err(|e| e.at_node(&node.name))
 }

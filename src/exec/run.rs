@@ -1,6 +1,6 @@
 //! The script, and the turns of each sweep.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
@@ -32,7 +32,12 @@ pub(super) struct Run<'a, 't> {
 impl Run<'_, '_> {
     /// The whole script.
     pub(super) fn all(&mut self, progress: Progress<'_>) -> Result<()> {
-        let total: u64 = self.plan.phases.iter().map(|p| p.turns * p.panels.len() as u64 * items(self.graph, p)).sum();
+        let total: u64 = self
+            .plan
+            .phases
+            .iter()
+            .map(|p| p.turns * p.panels.len() as u64 * items(self.graph, p))
+            .sum();
         let mut done = 0;
         self.whole_inputs()?;
         for instr in &self.plan.script {
@@ -46,7 +51,7 @@ impl Run<'_, '_> {
                         for panel in 0..phase.panels.len() {
                             Sweeping::new(self, p, panel, item).all(&mut |turns| {
                                 done += turns;
-                                progress(done, total);
+                                progress(done, total)
                             })?;
                         }
                         self.gathered(phase, item)?;
@@ -59,7 +64,8 @@ impl Run<'_, '_> {
 
     fn whole_inputs(&mut self) -> Result<()> {
         for (k, &id) in self.graph.inputs.iter().enumerate() {
-            if let (Feed::Whole(value), Some(mem)) = (&self.feeds[k], self.plan.tensor_mem[id.at()]) {
+            if let (Feed::Whole(value), Some(mem)) = (&self.feeds[k], self.plan.tensor_mem[id.at()])
+            {
                 let range = self.plan.range(mem);
                 self.arena.bytes()[range.start..][..dense::bytes_of(value.view().data).len()]
                     .copy_from_slice(dense::bytes_of(value.view().data));
@@ -85,18 +91,27 @@ impl Run<'_, '_> {
                 Work::Load(k) => match &mut self.feeds[k] {
                     Feed::Rows(source) => {
                         source.rewind()?;
-                        (&self.graph.tensor(self.graph.inputs[k]).name, source.access())
+                        (
+                            &self.graph.tensor(self.graph.inputs[k]).name,
+                            source.access(),
+                        )
                     }
                     Feed::Whole(_) => continue,
                 },
                 Work::Save(k) => match &self.drains[k] {
-                    Drain::Rows(sink) => (&self.graph.tensor(self.graph.outputs[k]).name, sink.access()),
+                    Drain::Rows(sink) => (
+                        &self.graph.tensor(self.graph.outputs[k]).name,
+                        sink.access(),
+                    ),
                     Drain::Whole(_) => continue,
                 },
                 _ => continue,
             };
             if access == Access::InOrder && phase.panels.len() > 1 {
-                let why = format!("`{name}` goes in order, but the plan has {} panels: spool it", phase.panels.len());
+                let why = format!(
+                    "`{name}` goes in order, but the plan has {} panels: spool it",
+                    phase.panels.len()
+                );
                 return Err(Error::Usage(why));
             }
         }
@@ -118,7 +133,13 @@ impl Run<'_, '_> {
 
 /// Batch items of a phase.
 fn items(graph: &Graph, phase: &PhasePlan) -> u64 {
-    phase.sweep.rows.iter().map(|r| graph.tensor(r.tensor).n()).max().unwrap_or(0)
+    phase
+        .sweep
+        .rows
+        .iter()
+        .map(|r| graph.tensor(r.tensor).n())
+        .max()
+        .unwrap_or(0)
 }
 
 /// One panel of one batch item, from its first turn to its last.
@@ -141,15 +162,39 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         let panel = &phase.panels[k];
         let place = |(rows, window): (&crate::sweep::Rows, &Range<u64>)| {
             let t = graph.tensor(rows.tensor);
-            Place { window: window.clone(), pixel: 4 * t.c(), item, height: t.h(), width: t.w() }
+            Place {
+                window: window.clone(),
+                pixel: 4 * t.c(),
+                item,
+                height: t.h(),
+                width: t.w(),
+            }
         };
-        let places = phase.sweep.rows.iter().zip(&panel.windows).map(place).collect();
-        let columns = (0..phase.sweep.steps.len()).map(|s| step::columns(graph, phase, panel, s)).collect();
+        let places = phase
+            .sweep
+            .rows
+            .iter()
+            .zip(&panel.windows)
+            .map(place)
+            .collect();
+        let columns = (0..phase.sweep.steps.len())
+            .map(|s| step::columns(graph, phase, panel, s))
+            .collect();
         let slots = Slots::new(run.plan, phase);
-        Sweeping { run, at: (p, k), phase, panel, item, slots, places, columns, scratch: Scratch::default() }
+        Sweeping {
+            run,
+            at: (p, k),
+            phase,
+            panel,
+            item,
+            slots,
+            places,
+            columns,
+            scratch: Scratch::default(),
+        }
     }
 
-    fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn all(&mut self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
         let phase = self.phase;
         let mut fronts = Fronts::new(&phase.sweep, &phase.pace, phase.strip);
         while !fronts.done() {
@@ -170,7 +215,9 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
                 }
             }
             fronts.end_turn();
-            progress(1);
+            if progress(1).is_break() {
+                return Err(Error::Stopped);
+            }
         }
         Ok(())
     }
@@ -179,7 +226,16 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         if let Some(trace) = &mut self.run.trace {
             let seconds = self.run.start.elapsed().as_secs_f64() - start;
             let (phase, panel) = self.at;
-            trace(Event { phase, item: self.item, panel, turn, step, rows, start, seconds });
+            trace(Event {
+                phase,
+                item: self.item,
+                panel,
+                turn,
+                step,
+                rows,
+                start,
+                seconds,
+            });
         }
     }
 
@@ -202,10 +258,15 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         if cols.is_empty() {
             return Ok(());
         }
-        let Feed::Rows(source) = &mut self.run.feeds[k] else { return Ok(()) };
+        let Feed::Rows(source) = &mut self.run.feeds[k] else {
+            return Ok(());
+        };
         // a source in order gives whole rows: there is one panel then, and no column is left out
         let place = &self.places[rows];
-        let spans = made.clone().map(|y| self.slots.bytes(rows, place, y, &cols)).collect::<Result<Vec<_>>>()?;
+        let spans = made
+            .clone()
+            .map(|y| self.slots.bytes(rows, place, y, &cols))
+            .collect::<Result<Vec<_>>>()?;
         let (_, out) = self.run.arena.views(&[], &spans, &mut self.scratch)?;
         let mut out: Vec<&mut [f32]> = out.into_iter().map(bytemuck::cast_slice_mut).collect();
         source.read(self.item, made.start, cols, &mut out)
@@ -217,9 +278,14 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             return Ok(());
         }
         let rows = self.phase.sweep.steps[s].reads[0].rows;
-        let Drain::Rows(sink) = &mut self.run.drains[k] else { return Ok(()) };
+        let Drain::Rows(sink) = &mut self.run.drains[k] else {
+            return Ok(());
+        };
         let place = &self.places[rows];
-        let spans = made.clone().map(|y| self.slots.bytes(rows, place, y, &cols)).collect::<Result<Vec<_>>>()?;
+        let spans = made
+            .clone()
+            .map(|y| self.slots.bytes(rows, place, y, &cols))
+            .collect::<Result<Vec<_>>>()?;
         let (rows, _) = self.run.arena.views(&spans, &[], &mut self.scratch)?;
         let rows: Vec<&[f32]> = rows.into_iter().map(bytemuck::cast_slice).collect();
         sink.write(self.item, made.start, cols, &rows)
@@ -240,10 +306,15 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         let mut tables: Vec<RowTable> = Vec::with_capacity(sweep_step.reads.len());
         for read in &sweep_step.reads {
             let start = self.panel.windows[read.rows].start;
-            let cols = Some(read.cols.span(&out_cols)).filter(|span| !span.is_empty()).unwrap_or(start..start);
+            let cols = Some(read.cols.span(&out_cols))
+                .filter(|span| !span.is_empty())
+                .unwrap_or(start..start);
             let table = RowTable::new(&read.axis, &made, shared.len());
             for y in table.rows.clone() {
-                shared.push(self.slots.bytes(read.rows, &self.places[read.rows], y, &cols)?);
+                shared.push(
+                    self.slots
+                        .bytes(read.rows, &self.places[read.rows], y, &cols)?,
+                );
             }
             tables.push(table);
         }
@@ -264,13 +335,23 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             }
             None => exclusive.extend(gather::target(plan, node, id)),
         }
-        let (shared, mut exclusive) = self.run.arena.views(&shared, &exclusive, &mut self.scratch)?;
+        let (shared, mut exclusive) =
+            self.run
+                .arena
+                .views(&shared, &exclusive, &mut self.scratch)?;
         let whole = dense::whole_views(graph, plan, node, &shared[whole..])?;
         if let Op::Gather(kind) = node.op {
-            let target = exclusive.pop().ok_or_else(|| Error::Plan(format!("`{}` has no place", node.name)))?;
-            return gather::rows(graph, node, kind, self.item, &made, &out_cols, &tables, &shared, target);
+            let target = exclusive
+                .pop()
+                .ok_or_else(|| Error::Plan(format!("`{}` has no place", node.name)))?;
+            return gather::rows(
+                graph, node, kind, self.item, &made, &out_cols, &tables, &shared, target,
+            );
         }
-        let mut out: Vec<&mut [f32]> = exclusive.into_iter().map(bytemuck::cast_slice_mut).collect();
+        let mut out: Vec<&mut [f32]> = exclusive
+            .into_iter()
+            .map(bytemuck::cast_slice_mut)
+            .collect();
         let call = step::Call {
             graph,
             node,

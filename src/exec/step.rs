@@ -7,8 +7,8 @@ use crate::dense::{DataRef, View};
 use crate::error::{Error, Result};
 use crate::graph::{Axis, Graph, Node, Op, Operand, PoolKind};
 use crate::kernels::{self, Cols, Extra, Input, Isa, Out, Phase, Pooling, Program, Segment, Tail};
-use crate::plan::{Panel, PhasePlan};
 use crate::plan::footprint::{conv_shape, is_depthwise};
+use crate::plan::{Panel, PhasePlan};
 use crate::sweep::Work;
 
 /// The column tables of a step in one panel.
@@ -31,7 +31,8 @@ pub(super) enum Columns {
 /// The tables of step `s` in `panel`.
 pub(super) fn columns(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize) -> Columns {
     let step = &phase.sweep.steps[s];
-    let (Work::Node(id), Some(made), Some(read)) = (step.work, step.makes, step.reads.first()) else {
+    let (Work::Node(id), Some(made), Some(read)) = (step.work, step.makes, step.reads.first())
+    else {
         return Columns::None;
     };
     let (out, axis) = (&panel.windows[made], &read.cols);
@@ -41,7 +42,9 @@ pub(super) fn columns(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize)
     // a kernel is given the columns that its output may read, of every segment the same
     let from = axis.span(out).start;
     match &graph.node(id).op {
-        Op::Conv(conv) if is_depthwise(&conv_shape(graph, conv)) => Columns::Plain(tables::plain(axis, out, from)),
+        Op::Conv(conv) if is_depthwise(&conv_shape(graph, conv)) => {
+            Columns::Plain(tables::plain(axis, out, from))
+        }
         Op::Conv(_) => Columns::Phases(tables::phases(axis, out, from)),
         Op::Pad { .. } => Columns::Plain(tables::plain(axis, out, from)),
         Op::Pool(pool) => {
@@ -80,8 +83,10 @@ pub(super) struct RowTable {
 impl RowTable {
     /// The table of output rows `made`; slices of the input rows follow from number `first` on.
     pub(super) fn new(axis: &Axis, made: &Range<u64>, first: usize) -> Self {
-        let taps: Vec<Option<u64>> =
-            made.clone().flat_map(|o| (0..axis.taps()).map(move |k| axis.tap(o, k))).collect();
+        let taps: Vec<Option<u64>> = made
+            .clone()
+            .flat_map(|o| (0..axis.taps()).map(move |k| axis.tap(o, k)))
+            .collect();
         let least = taps.iter().flatten().min();
         let most = taps.iter().flatten().max();
         let rows = least.zip(most).map_or(0..0, |(a, b)| *a..b + 1);
@@ -128,19 +133,40 @@ impl<'a> Call<'_, 'a> {
         for operand in self.node.operands.iter().chain(&self.node.extras) {
             segments.push(self.segments(operand, &mut next));
         }
-        let taps = |k: usize| self.graph.axis(self.node, k, crate::graph::Side::Rows).taps() as usize;
-        let inputs: Vec<Input<'_>> =
-            segments.iter().enumerate().map(|(k, segments)| Input { segments, taps: taps(k) }).collect();
+        let taps = |k: usize| {
+            self.graph
+                .axis(self.node, k, crate::graph::Side::Rows)
+                .taps() as usize
+        };
+        let inputs: Vec<Input<'_>> = segments
+            .iter()
+            .enumerate()
+            .map(|(k, segments)| Input {
+                segments,
+                taps: taps(k),
+            })
+            .collect();
         let (main, extras) = inputs.split_at(self.node.operands.len());
         let width = (self.out_cols.end - self.out_cols.start) as usize;
         let extras: Vec<Extra<'_>> = (extras.iter().zip(&self.node.extras))
             .map(|(&input, operand)| {
                 let narrow = self.graph.tensor(operand.0[0].tensor).w() == 1;
-                Extra { input, width: if narrow { 1 } else { width } }
+                Extra {
+                    input,
+                    width: if narrow { 1 } else { width },
+                }
             })
             .collect();
-        let vectors = if self.program.is_empty() { Vec::new() } else { self.vectors()? };
-        let tail = Tail { program: self.program, extras: &extras, whole: &vectors };
+        let vectors = if self.program.is_empty() {
+            Vec::new()
+        } else {
+            self.vectors()?
+        };
+        let tail = Tail {
+            program: self.program,
+            extras: &extras,
+            whole: &vectors,
+        };
         let mut out = Out { rows, channels };
         self.kernel(main, &tail, &mut out)
     }
@@ -162,13 +188,19 @@ impl<'a> Call<'_, 'a> {
     /// The channel vectors of this batch item among the whole operands.
     fn vectors(&self) -> Result<Vec<&'a [f32]>> {
         let vector = |view: &Option<View<'a>>| match *view {
-            Some(View { dims, data: DataRef::F32(values) }) => {
+            Some(View {
+                dims,
+                data: DataRef::F32(values),
+            }) => {
                 let n = dims.first().copied().unwrap_or(1).max(1) as usize;
                 let each = values.len() / n;
                 let item = if n == 1 { 0 } else { self.item as usize };
                 Ok(&values[item * each..(item + 1) * each])
             }
-            _ => Err(Error::model(&self.node.name, "a channel operand is not f32")),
+            _ => Err(Error::model(
+                &self.node.name,
+                "a channel operand is not f32",
+            )),
         };
         self.whole.iter().map(vector).collect()
     }
@@ -177,51 +209,119 @@ impl<'a> Call<'_, 'a> {
         let isa = self.isa;
         match (&self.node.op, self.columns) {
             (Op::Conv(conv), Columns::Phases(phases)) => {
-                let packed = kernels::PackedConv { shape: conv_shape(self.graph, conv), weights: self.packed()? };
+                let packed = kernels::PackedConv {
+                    shape: conv_shape(self.graph, conv),
+                    weights: self.packed()?,
+                };
                 kernels::conv(isa, &packed, &main[0], phases, tail, out);
             }
             (Op::Conv(conv), Columns::Plain(cols)) => {
                 let shape = conv_shape(self.graph, conv);
-                kernels::depthwise(isa, self.packed()?, shape.kh, shape.kw, &main[0], cols, tail, out);
+                kernels::depthwise(
+                    isa,
+                    self.packed()?,
+                    shape.kh,
+                    shape.kw,
+                    &main[0],
+                    cols,
+                    tail,
+                    out,
+                );
             }
             (Op::Pool(pool), Columns::Counted(cols, col_counts)) => {
-                let kind = if pool.kind == PoolKind::Max { Pooling::Max } else { Pooling::Mean };
+                let kind = if pool.kind == PoolKind::Max {
+                    Pooling::Max
+                } else {
+                    Pooling::Mean
+                };
                 let axis = self.axis()?;
                 let row_counts = tables::counts(axis, self.made.clone(), padded(pool.kind, 0));
-                kernels::pool(isa, kind, &row_counts, col_counts, &main[0], cols, tail, out);
+                kernels::pool(
+                    isa,
+                    kind,
+                    &row_counts,
+                    col_counts,
+                    &main[0],
+                    cols,
+                    tail,
+                    out,
+                );
             }
             (Op::Resize { .. }, Columns::Weighted(taps, index, weight)) => {
                 let axis = self.axis()?;
-                let rows: Vec<f32> =
-                    self.made.clone().flat_map(|o| (0..axis.taps()).map(move |k| axis.weight(o, k))).collect();
-                let cols = kernels::ColWeights { taps: *taps, index, weight };
+                let rows: Vec<f32> = self
+                    .made
+                    .clone()
+                    .flat_map(|o| (0..axis.taps()).map(move |k| axis.weight(o, k)))
+                    .collect();
+                let cols = kernels::ColWeights {
+                    taps: *taps,
+                    index,
+                    weight,
+                };
                 kernels::resize(isa, &rows, &cols, &main[0], tail, out);
             }
-            (Op::Pad { value, .. }, Columns::Plain(cols)) => kernels::pad(isa, *value, &main[0], cols, tail, out),
+            (Op::Pad { value, .. }, Columns::Plain(cols)) => {
+                kernels::pad(isa, *value, &main[0], cols, tail, out)
+            }
             (Op::DepthToSpace { block, crd }, Columns::First(first)) => {
-                let sub_rows: Vec<usize> = self.made.clone().map(|o| (o % block) as usize).collect();
-                kernels::depth_to_space(isa, *block as usize, *crd, &main[0], &sub_rows, *first, tail, out);
+                let sub_rows: Vec<usize> =
+                    self.made.clone().map(|o| (o % block) as usize).collect();
+                kernels::depth_to_space(
+                    isa,
+                    *block as usize,
+                    *crd,
+                    &main[0],
+                    &sub_rows,
+                    *first,
+                    tail,
+                    out,
+                );
             }
             (Op::SpaceToDepth { block }, Columns::First(first)) => {
                 kernels::space_to_depth(isa, *block as usize, &main[0], *first, tail, out);
             }
             (Op::Pointwise, _) => kernels::pointwise(isa, &main[0], tail, out),
             (Op::Softmax { log }, _) => kernels::softmax(isa, *log, &main[0], tail, out),
-            (Op::Lrn { size, alpha, beta, bias }, _) => {
-                kernels::lrn(isa, *size as usize, *alpha, *beta, *bias, &main[0], tail, out);
+            (
+                Op::Lrn {
+                    size,
+                    alpha,
+                    beta,
+                    bias,
+                },
+                _,
+            ) => {
+                kernels::lrn(
+                    isa,
+                    *size as usize,
+                    *alpha,
+                    *beta,
+                    *bias,
+                    &main[0],
+                    tail,
+                    out,
+                );
             }
             (Op::Spread, _) => self.spread(out)?,
-            _ => return Err(Error::Plan(format!("`{}` cannot make rows", self.node.name))),
+            _ => {
+                return Err(Error::Plan(format!(
+                    "`{}` cannot make rows",
+                    self.node.name
+                )));
+            }
         }
         Ok(())
     }
 
     fn axis(&self) -> Result<&Axis> {
-        self.axis.ok_or_else(|| Error::Plan(format!("`{}` reads no rows", self.node.name)))
+        self.axis
+            .ok_or_else(|| Error::Plan(format!("`{}` reads no rows", self.node.name)))
     }
 
     fn packed(&self) -> Result<&[f32]> {
-        self.weights.ok_or_else(|| Error::Plan(format!("`{}` has no packed weights", self.node.name)))
+        self.weights
+            .ok_or_else(|| Error::Plan(format!("`{}` has no packed weights", self.node.name)))
     }
 
     /// Rows of a whole tensor, as f32.
@@ -229,7 +329,11 @@ impl<'a> Call<'_, 'a> {
         let none = || Error::Plan(format!("`{}` has no whole operand", self.node.name));
         let view = self.whole.first().copied().flatten().ok_or_else(none)?;
         let tensor = self.graph.tensor(self.node.outputs[0]);
-        let (c, h, w) = (tensor.c() as usize, tensor.h() as usize, tensor.w() as usize);
+        let (c, h, w) = (
+            tensor.c() as usize,
+            tensor.h() as usize,
+            tensor.w() as usize,
+        );
         for (y, row) in self.made.clone().zip(out.rows.iter_mut()) {
             for ch in 0..c {
                 let line = ((self.item as usize * c + ch) * h + y as usize) * w;
@@ -239,7 +343,9 @@ impl<'a> Call<'_, 'a> {
                     DataRef::F32(v) => pixels.zip(&v[line]).for_each(|(p, &v)| *p = v),
                     DataRef::I64(v) => pixels.zip(&v[line]).for_each(|(p, &v)| *p = v as f32),
                     DataRef::I32(v) => pixels.zip(&v[line]).for_each(|(p, &v)| *p = v as f32),
-                    DataRef::U8(v) | DataRef::Bool(v) => pixels.zip(&v[line]).for_each(|(p, &v)| *p = f32::from(v)),
+                    DataRef::U8(v) | DataRef::Bool(v) => {
+                        pixels.zip(&v[line]).for_each(|(p, &v)| *p = f32::from(v))
+                    }
                 }
             }
         }

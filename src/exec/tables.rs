@@ -14,7 +14,9 @@ pub(super) fn phases(axis: &Axis, out: &Range<u64>, from: u64) -> Vec<Phase> {
     };
     let starts = out.start..out.end.min(out.start + step);
     let phase = |x0: u64| {
-        let taps: Vec<u64> = (0..axis.taps()).filter(|&k| axis.position(x0, k).is_some()).collect();
+        let taps: Vec<u64> = (0..axis.taps())
+            .filter(|&k| axis.position(x0, k).is_some())
+            .collect();
         let columns: Vec<u64> = (x0..out.end).step_by(step as usize).collect();
         Phase {
             start: (x0 - out.start) as usize,
@@ -39,10 +41,14 @@ fn cols(axis: &Axis, columns: &[u64], taps: &[u64], from: u64) -> Cols {
     let spaced = |a: i64, b: i64| if a == b { 0 } else { b - a };
     let inside = |&x: &u64| {
         let range = 0..axis.input as i64;
-        taps.first().is_none_or(|&k| range.contains(&at(x, k))) && taps.last().is_none_or(|&k| range.contains(&at(x, k)))
+        taps.first().is_none_or(|&k| range.contains(&at(x, k)))
+            && taps.last().is_none_or(|&k| range.contains(&at(x, k)))
     };
     let first = columns.iter().position(inside).unwrap_or(columns.len());
-    let end = columns.iter().rposition(inside).map_or(first, |last| last + 1);
+    let end = columns
+        .iter()
+        .rposition(inside)
+        .map_or(first, |last| last + 1);
     let (stride, dilation) = match (columns, taps) {
         ([x, y, ..], [k, ..]) => (spaced(at(*x, *k), at(*y, *k)), 0),
         _ => (1, 0),
@@ -55,14 +61,21 @@ fn cols(axis: &Axis, columns: &[u64], taps: &[u64], from: u64) -> Cols {
         let tap = move |&k: &u64| axis.tap(x, k).map_or(-1, |i| i as i32 - from as i32);
         taps.iter().map(tap).collect::<Vec<_>>()
     };
-    let start = columns.get(first).zip(taps.first()).map_or(0, |(&x, &k)| at(x, k).max(0) as u64);
+    let start = columns
+        .get(first)
+        .zip(taps.first())
+        .map_or(0, |(&x, &k)| at(x, k).max(0) as u64);
     Cols {
         taps: taps.len(),
         regular: first..end,
         first: start.saturating_sub(from) as usize,
         stride: stride.max(0) as usize,
         dilation: dilation as isize,
-        edges: columns[..first].iter().chain(&columns[end..]).flat_map(edge).collect(),
+        edges: columns[..first]
+            .iter()
+            .chain(&columns[end..])
+            .flat_map(edge)
+            .collect(),
     }
 }
 
@@ -70,12 +83,24 @@ fn cols(axis: &Axis, columns: &[u64], taps: &[u64], from: u64) -> Cols {
 pub(super) fn weights(axis: &Axis, out: &Range<u64>, from: u64) -> (usize, Vec<u32>, Vec<f32>) {
     let taps = axis.taps();
     let pairs = out.clone().flat_map(|x| (0..taps).map(move |k| (x, k)));
-    let index = pairs.clone().map(|(x, k)| axis.tap(x, k).unwrap_or(0).saturating_sub(from) as u32).collect();
-    (taps as usize, index, pairs.map(|(x, k)| axis.weight(x, k)).collect())
+    let index = pairs
+        .clone()
+        .map(|(x, k)| axis.tap(x, k).unwrap_or(0).saturating_sub(from) as u32)
+        .collect();
+    (
+        taps as usize,
+        index,
+        pairs.map(|(x, k)| axis.weight(x, k)).collect(),
+    )
 }
 
 /// How many columns (or rows) of a mean count.
 pub(super) fn counts(axis: &Axis, out: Range<u64>, after: Option<u64>) -> Vec<u32> {
-    let inside = |o: u64| (0..axis.taps()).filter(|&k| axis.tap(o, k).is_some()).count() as u32;
-    out.map(|o| after.map_or_else(|| inside(o), |after| axis.counted(o, after) as u32)).collect()
+    let inside = |o: u64| {
+        (0..axis.taps())
+            .filter(|&k| axis.tap(o, k).is_some())
+            .count() as u32
+    };
+    out.map(|o| after.map_or_else(|| inside(o), |after| axis.counted(o, after) as u32))
+        .collect()
 }

@@ -83,7 +83,11 @@ impl Interp {
         let first = (x - self.reach()).floor() as i64 + 1;
         let weight = |i: i64| {
             let counts = !self.exclude_outside || (0..=last).contains(&i);
-            if counts { self.filter((i as f32 - x) * self.squeeze()) } else { 0.0 }
+            if counts {
+                self.filter((i as f32 - x) * self.squeeze())
+            } else {
+                0.0
+            }
         };
         let i = first + k as i64;
         let mut w = weight(i);
@@ -95,12 +99,20 @@ impl Interp {
 
     /// How much the filter is widened: below 1 where antialiasing shrinks.
     fn squeeze(&self) -> f32 {
-        if self.antialias { self.scale.min(1.0) } else { 1.0 }
+        if self.antialias {
+            self.scale.min(1.0)
+        } else {
+            1.0
+        }
     }
 
     /// Input positions on each side of an output's centre that its filter covers.
     fn reach(&self) -> f32 {
-        let filter = if self.mode == InterpMode::Cubic { 2.0 } else { 1.0 };
+        let filter = if self.mode == InterpMode::Cubic {
+            2.0
+        } else {
+            1.0
+        };
         filter / self.squeeze()
     }
 
@@ -117,7 +129,8 @@ impl Interp {
 
     /// Where the centre of output `o` falls, in input positions.
     fn coordinate(&self, o: u64) -> f32 {
-        let (x, scale, input, output) = (o as f32, self.scale, self.input as f32, self.output as f32);
+        let (x, scale, input, output) =
+            (o as f32, self.scale, self.input as f32, self.output as f32);
         let half_pixel = (x + 0.5) / scale - 0.5;
         match self.coordinate {
             Coordinate::HalfPixel => half_pixel,
@@ -127,8 +140,20 @@ impl Interp {
                 let offset = input / 2.0 * (1.0 - adjustment);
                 offset + half_pixel
             }
-            Coordinate::PytorchHalfPixel => if self.output > 1 { half_pixel } else { 0.0 },
-            Coordinate::AlignCorners => if self.output > 1 { x * (input - 1.0) / (output - 1.0) } else { 0.0 },
+            Coordinate::PytorchHalfPixel => {
+                if self.output > 1 {
+                    half_pixel
+                } else {
+                    0.0
+                }
+            }
+            Coordinate::AlignCorners => {
+                if self.output > 1 {
+                    x * (input - 1.0) / (output - 1.0)
+                } else {
+                    0.0
+                }
+            }
             Coordinate::Asymmetric => x / scale,
             Coordinate::TfHalfPixelForNn => (x + 0.5) / scale,
             Coordinate::TfCropAndResize => {

@@ -95,8 +95,14 @@ impl Axis {
         let len = self.input as i64;
         let i = self.position(o, k)?;
         let i = match self.window {
-            Window::Taps { border: Border::Edge, .. } => i.clamp(0, (len - 1).max(0)),
-            Window::Taps { border: Border::Reflect, .. } => reflect(i, len),
+            Window::Taps {
+                border: Border::Edge,
+                ..
+            } => i.clamp(0, (len - 1).max(0)),
+            Window::Taps {
+                border: Border::Reflect,
+                ..
+            } => reflect(i, len),
             _ => i,
         };
         (0..len).contains(&i).then_some(i as u64)
@@ -108,8 +114,18 @@ impl Axis {
         match &self.window {
             Window::Same => Some(o as i64),
             Window::Repeat { factor } => Some((o / factor) as i64),
-            Window::Taps { stride, dilation, pad, .. } => Some((o * stride) as i64 - pad + (k * dilation) as i64),
-            Window::Transposed { stride, dilation, pad, .. } => {
+            Window::Taps {
+                stride,
+                dilation,
+                pad,
+                ..
+            } => Some((o * stride) as i64 - pad + (k * dilation) as i64),
+            Window::Transposed {
+                stride,
+                dilation,
+                pad,
+                ..
+            } => {
                 let (at, stride) = (o as i64 + pad - (k * dilation) as i64, *stride as i64);
                 (at.rem_euclid(stride) == 0).then(|| at.div_euclid(stride))
             }
@@ -251,7 +267,11 @@ impl Axis {
         let mut high = (low + step - 1).min(most);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.needs(middle) <= front { low = middle + 1 } else { high = middle }
+            if self.needs(middle) <= front {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low
     }

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 
 /// An output under way. Dropped without [`PendingFile::commit`] it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct PendingFile {
+pub struct PendingFile {
     file: File,
     /// The name it was asked for, for messages.
     asked: PathBuf,
@@ -31,38 +31,39 @@ pub(super) struct PendingFile {
 
 impl PendingFile {
     /// Starts a file that will stand at `asked`, replacing what is there.
-    pub(super) fn create(asked: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] naming the file, where nothing can be written there.
+    pub fn create(asked: &Path) -> Result<Self> {
         let at = |e: io::Error| Error::io(asked, e);
-        let target = match fs::canonicalize(asked) {
-            Ok(existing) => {
-                check_replaceable(&existing).map_err(at)?;
-                existing
-            }
-            Err(_) => asked.to_path_buf(),
-        };
+        let target = resolve(asked).map_err(at)?;
         let folder = match target.parent() {
-            Some(folder) if target.file_name().is_some() => folder,
-            _ => return Err(at(io::ErrorKind::IsADirectory.into())),
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
         };
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
-        let (file, part) = match unnamed(folder) {
-            Ok(file) => (file, None),
+        match unnamed(folder) {
+            Ok(file) => Ok(PendingFile {
+                file,
+                asked: asked.to_path_buf(),
+                target,
+                part: None,
+                written: 0,
+            }),
             // Whatever the reason was, the second attempt finds and reports it.
-            Err(_) => {
-                let part = beside(&target, ".part");
-                let file = create_exclusively(&part).map_err(at)?;
-                (file, Some(part))
-            }
-        };
+            Err(_) => Self::create_named(asked),
+        }
+    }
+
+    /// As [`PendingFile::create`], by way of `NAME.part`.
+    pub(super) fn create_named(asked: &Path) -> Result<Self> {
+        let at = |e: io::Error| Error::io(asked, e);
+        let target = resolve(asked).map_err(at)?;
+        let part = beside(&target, ".part");
         Ok(PendingFile {
-            file,
+            file: create_exclusively(&part).map_err(at)?,
             asked: asked.to_path_buf(),
             target,
-            part,
+            part: Some(part),
             written: 0,
         })
     }
@@ -91,7 +92,10 @@ impl PendingFile {
     }
 
     /// Puts the complete file on the disk and under its name.
-    pub(super) fn commit(mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] naming the file. Nothing is left behind then.
+    pub fn commit(mut self) -> Result<()> {
         self.name().map_err(|e| Error::io(&self.asked, e))
     }
 
@@ -193,9 +197,16 @@ pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Refuses what a file cannot or must not replace.
-fn check_replaceable(existing: &Path) -> io::Result<()> {
-    let kind = fs::metadata(existing)?;
+/// Where a file asked for at `asked` will stand: links are followed. Refuses to replace what is no
+/// file or may not be written.
+fn resolve(asked: &Path) -> io::Result<PathBuf> {
+    let Ok(existing) = fs::canonicalize(asked) else {
+        return match asked.file_name() {
+            Some(_) => Ok(asked.to_path_buf()),
+            None => Err(io::ErrorKind::InvalidFilename.into()),
+        };
+    };
+    let kind = fs::metadata(&existing)?;
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
@@ -205,7 +216,8 @@ fn check_replaceable(existing: &Path) -> io::Result<()> {
             "not a regular file: outputs are files that appear when complete",
         ));
     }
-    Ok(rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)?)
+    rustix::fs::access(&existing, rustix::fs::Access::WRITE_OK)?;
+    Ok(existing)
 }
 
 /// A file without a name in `folder` that can be given one later.

@@ -48,11 +48,17 @@ pub fn accumulate(sum: Sum, row: &Row<'_>, state: &mut [f64], total: usize, at: 
         let (base, rest) = block.split_at_mut(total);
         let (sums, squares) = rest.split_at_mut(total);
         let channels = at..at + row.channels;
-        let (base, sums, squares) = (&mut base[channels.clone()], &mut sums[channels.clone()], &mut squares[channels]);
+        let (base, sums, squares) = (
+            &mut base[channels.clone()],
+            &mut sums[channels.clone()],
+            &mut squares[channels],
+        );
         for (x, pixel) in pixels.chunks(row.stride).enumerate() {
             let pixel = &pixel[row.first..row.first + row.channels];
             if row.fresh && x == 0 {
-                base.iter_mut().zip(pixel).for_each(|(b, &v)| *b = f64::from(v));
+                base.iter_mut()
+                    .zip(pixel)
+                    .for_each(|(b, &v)| *b = f64::from(v));
                 sums.fill(0.0);
                 squares.fill(0.0);
             }
@@ -78,22 +84,43 @@ pub fn accumulate(sum: Sum, row: &Row<'_>, state: &mut [f64], total: usize, at: 
     if rayon::current_num_threads() == 1 || row.row.len() < 1 << 14 {
         parts.zip(row.row.chunks(BLOCK * row.stride)).for_each(add);
     } else {
-        states.par_chunks_mut(STATE * total).zip(row.row.par_chunks(BLOCK * row.stride)).for_each(add);
+        states
+            .par_chunks_mut(STATE * total)
+            .zip(row.row.par_chunks(BLOCK * row.stride))
+            .for_each(add);
     }
 }
 
 /// Maximum of channel `c`.
 pub fn maximum(state: &[f64], total: usize, c: usize) -> f32 {
     let blocks = state.chunks(STATE * total).map(|block| block[c]);
-    blocks.reduce(|a, b| if b > a || b.is_nan() { b } else { a }).unwrap_or(f64::NAN) as f32
+    blocks
+        .reduce(|a, b| if b > a || b.is_nan() { b } else { a })
+        .unwrap_or(f64::NAN) as f32
 }
 
 /// Mean and variance over `channels` of an image of `height` rows and `width` columns.
-pub fn moments(state: &[f64], total: usize, channels: std::ops::Range<usize>, height: u64, width: u64) -> (f64, f64) {
+pub fn moments(
+    state: &[f64],
+    total: usize,
+    channels: std::ops::Range<usize>,
+    height: u64,
+    width: u64,
+) -> (f64, f64) {
     let count = |block: usize| (height * (width - (block * BLOCK) as u64).min(BLOCK as u64)) as f64;
-    let each = |c: usize| state.chunks(STATE * total).enumerate().map(move |(b, s)| (count(b), s[c], s[total + c], s[2 * total + c]));
+    let each = |c: usize| {
+        state
+            .chunks(STATE * total)
+            .enumerate()
+            .map(move |(b, s)| (count(b), s[c], s[total + c], s[2 * total + c]))
+    };
     let all = height as f64 * width as f64 * channels.len() as f64;
-    let mean = channels.clone().flat_map(each).map(|(n, base, sum, _)| n * base + sum).sum::<f64>() / all;
+    let mean = channels
+        .clone()
+        .flat_map(each)
+        .map(|(n, base, sum, _)| n * base + sum)
+        .sum::<f64>()
+        / all;
     let spread = channels.flat_map(each).map(|(n, base, sum, squares)| {
         let d = base - mean;
         squares + 2.0 * d * sum + n * d * d

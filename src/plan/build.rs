@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::live::{self, Limit};
 use super::windows::Cut;
 use super::{
-    Buffer, Class, Home, Instr, MemId, Options, Peak, PhasePlan, Plan, Pool, Request, SafePlan, cost, delay, footprint,
-    place,
+    Buffer, Class, Home, Instr, MemId, Options, Peak, PhasePlan, Plan, Pool, Request, SafePlan,
+    cost, delay, footprint, place,
 };
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Layout, NodeId, Op, TensorId};
@@ -30,7 +30,10 @@ pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
             return super::check(graph, draft.plan(options));
         }
     }
-    Err(Error::Budget { budget, least: planner.least(prices) })
+    Err(Error::Budget {
+        budget,
+        least: planner.least(prices),
+    })
 }
 
 /// The least budget that works for `graph`.
@@ -93,34 +96,63 @@ struct Planner<'a> {
 impl<'a> Planner<'a> {
     fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
         if options.threads == 0 || options.strip == Some(0) || options.panels == Some(0) {
-            return Err(Error::Usage("threads, strip and panels must be at least 1".into()));
+            return Err(Error::Usage(
+                "threads, strip and panels must be at least 1".into(),
+            ));
         }
-        Ok(Planner { graph, options, phases: phases(graph)? })
+        Ok(Planner {
+            graph,
+            options,
+            phases: phases(graph)?,
+        })
     }
 
     /// Strips of 1 row to all, panels of the full width down to one block of columns, each about
     /// half as much again as the one before.
     fn prices(&self) -> Vec<Price> {
-        let height = self.phases.iter().map(|p| p.sweep.height).max().unwrap_or(0).max(1);
+        let height = self
+            .phases
+            .iter()
+            .map(|p| p.sweep.height)
+            .max()
+            .unwrap_or(0)
+            .max(1);
         let rows = self.phases.iter().flat_map(|p| &p.sweep.rows);
-        let width = rows.map(|r| self.graph.tensor(r.tensor).w()).max().unwrap_or(0).max(1);
+        let width = rows
+            .map(|r| self.graph.tensor(r.tensor).w())
+            .max()
+            .unwrap_or(0)
+            .max(1);
         let blocks = width.div_ceil(super::COLUMN_BLOCK);
-        let strips = self.options.strip.map_or_else(|| ladder(height), |s| vec![s.min(height)]);
-        let panels = self.options.panels.map_or_else(|| ladder(blocks), |p| vec![p.min(blocks)]);
+        let strips = self
+            .options
+            .strip
+            .map_or_else(|| ladder(height), |s| vec![s.min(height)]);
+        let panels = self
+            .options
+            .panels
+            .map_or_else(|| ladder(blocks), |p| vec![p.min(blocks)]);
         let mut prices = Vec::with_capacity(strips.len() * panels.len());
         for &panels in &panels {
             let cuts = self.cuts(panels);
             for &strip in &strips {
                 let draft = self.sketch(strip, &cuts, Limit::Settled);
                 let choice = Choice { strip, panels };
-                prices.push(Price { choice, bytes: draft.peak.total(), seconds: draft.seconds });
+                prices.push(Price {
+                    choice,
+                    bytes: draft.peak.total(),
+                    seconds: draft.seconds,
+                });
             }
         }
         prices
     }
 
     fn cuts(&self, panels: u64) -> Vec<Cut> {
-        self.phases.iter().map(|p| Cut::new(self.graph, &p.sweep, panels)).collect()
+        self.phases
+            .iter()
+            .map(|p| Cut::new(self.graph, &p.sweep, panels))
+            .collect()
     }
 
     fn least(&self, mut prices: Vec<Price>) -> u64 {
@@ -165,7 +197,13 @@ impl<'a> Planner<'a> {
                 pools: plan.pools.iter().map(|p| p.slot_bytes * p.slots).sum(),
                 threads: self.options.threads,
             };
-            let items = phase.sweep.rows.iter().map(|r| self.graph.tensor(r.tensor).n()).max().unwrap_or(0);
+            let items = phase
+                .sweep
+                .rows
+                .iter()
+                .map(|r| self.graph.tensor(r.tensor).n())
+                .max()
+                .unwrap_or(0);
             seconds += load.seconds(self.graph) * items as f64;
             plans.push(plan);
         }
@@ -182,24 +220,56 @@ impl<'a> Planner<'a> {
             io: self.options.io_bytes,
             arena,
         };
-        Draft { phases: plans, buffers, script, node_mem, tensor_mem, peak, seconds }
+        Draft {
+            phases: plans,
+            buffers,
+            script,
+            node_mem,
+            tensor_mem,
+            peak,
+            seconds,
+        }
     }
 
-    fn phase(&self, phase: &Phase, strip: u64, cut: &Cut, limit: Limit, layout: &mut Layouts<'_>) -> PhasePlan {
+    fn phase(
+        &self,
+        phase: &Phase,
+        strip: u64,
+        cut: &Cut,
+        limit: Limit,
+        layout: &mut Layouts<'_>,
+    ) -> PhasePlan {
         let sweep = &phase.sweep;
         let strip = strip.min(sweep.height.max(1));
         let channels = sweep.rows.iter().map(|r| self.graph.tensor(r.tensor).c());
-        let row_bytes: Vec<u64> = channels.zip(&cut.widest).map(|(c, width)| 4 * c * width).collect();
+        let row_bytes: Vec<u64> = channels
+            .zip(&cut.widest)
+            .map(|(c, width)| 4 * c * width)
+            .collect();
         let (pool_of, slot_bytes) = live::pools(sweep, &row_bytes);
         let (pace, usage) = Self::pace(sweep, strip, &row_bytes, &pool_of, &slot_bytes, limit);
         let homes = layout.homes(&sweep.rows, &pool_of);
         let turn = live::super_turn(sweep);
         let mems = layout.sweep(sweep, &slot_bytes, &usage.slots);
         let pools = (mems.into_iter().zip(slot_bytes).zip(usage.slots))
-            .map(|((mem, slot_bytes), slots)| Pool { mem, slot_bytes, slots })
+            .map(|((mem, slot_bytes), slots)| Pool {
+                mem,
+                slot_bytes,
+                slots,
+            })
             .collect();
         let (turns, carry) = (usage.turns, usage.carry);
-        PhasePlan { sweep: Sweep::default(), strip, pace, panels: vec![], homes, pools, turn, turns, carry }
+        PhasePlan {
+            sweep: Sweep::default(),
+            strip,
+            pace,
+            panels: vec![],
+            homes,
+            pools,
+            turn,
+            turns,
+            carry,
+        }
     }
 
     /// The pace with delays where they save memory, without where they do not.
@@ -211,13 +281,25 @@ impl<'a> Planner<'a> {
         slot_bytes: &[u64],
         limit: Limit,
     ) -> (Vec<Pace>, live::Usage) {
-        let usage = |pace: &[Pace], limit| live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), limit);
-        let bytes = |u: &live::Usage| u.slots.iter().zip(slot_bytes).map(|(s, b)| s * b).sum::<u64>();
+        let usage = |pace: &[Pace], limit| {
+            live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), limit)
+        };
+        let bytes = |u: &live::Usage| {
+            u.slots
+                .iter()
+                .zip(slot_bytes)
+                .map(|(s, b)| s * b)
+                .sum::<u64>()
+        };
         let prompt = sweep.pace(strip);
         let mut late = prompt.clone();
         delay::delay(sweep, row_bytes, &mut late);
         let settled = usage(&prompt, Limit::Settled);
-        let pace = if late != prompt && bytes(&usage(&late, Limit::Settled)) < bytes(&settled) { late } else { prompt };
+        let pace = if late != prompt && bytes(&usage(&late, Limit::Settled)) < bytes(&settled) {
+            late
+        } else {
+            prompt
+        };
         let usage = usage(&pace, limit);
         (pace, usage)
     }
@@ -226,7 +308,10 @@ impl<'a> Planner<'a> {
 /// 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
 fn ladder(most: u64) -> Vec<u64> {
     let powers = (0..63).map(|k| 1u64 << k).take_while(|&p| p < most);
-    let mut steps: Vec<u64> = powers.flat_map(|p| [p, p + p / 2]).filter(|&s| s < most).collect();
+    let mut steps: Vec<u64> = powers
+        .flat_map(|p| [p, p + p / 2])
+        .filter(|&s| s < most)
+        .collect();
     steps.push(most);
     steps.dedup();
     steps
@@ -243,13 +328,29 @@ struct Layouts<'a> {
 
 impl<'a> Layouts<'a> {
     fn new(graph: &'a Graph) -> Self {
-        let (node_mem, tensor_mem) = (vec![None; graph.nodes.len()], vec![None; graph.tensors.len()]);
-        Layouts { graph, work: Vec::new(), buffers: Vec::new(), node_mem, tensor_mem }
+        let (node_mem, tensor_mem) = (
+            vec![None; graph.nodes.len()],
+            vec![None; graph.tensors.len()],
+        );
+        Layouts {
+            graph,
+            work: Vec::new(),
+            buffers: Vec::new(),
+            node_mem,
+            tensor_mem,
+        }
     }
 
     fn add(&mut self, name: &str, class: Class, bytes: u64) -> MemId {
         let now = self.work.len();
-        let buffer = Buffer { name: name.into(), class, bytes, birth: 0, death: 0, offset: 0 };
+        let buffer = Buffer {
+            name: name.into(),
+            class,
+            bytes,
+            birth: 0,
+            death: 0,
+            offset: 0,
+        };
         self.buffers.push((buffer, now..now + 1));
         MemId(self.buffers.len() as u32 - 1)
     }
@@ -279,7 +380,9 @@ impl<'a> Layouts<'a> {
             if bytes > 0 {
                 let mem = self.add(&node.name, Class::Weights, bytes);
                 self.node_mem[k] = Some(mem);
-                self.work.push(Instr::Pack { node: NodeId(k as u32) });
+                self.work.push(Instr::Pack {
+                    node: NodeId(k as u32),
+                });
             }
         }
         for &id in &self.graph.inputs {
@@ -316,7 +419,11 @@ impl<'a> Layouts<'a> {
 
     /// The pools of a sweep, and the sums and results of its gathers.
     fn sweep(&mut self, sweep: &Sweep, slot_bytes: &[u64], slots: &[u64]) -> Vec<MemId> {
-        let phase = self.work.iter().filter(|w| matches!(w, Instr::Sweep { .. })).count();
+        let phase = self
+            .work
+            .iter()
+            .filter(|w| matches!(w, Instr::Sweep { .. }))
+            .count();
         for step in &sweep.steps {
             let Work::Node(id) = step.work else { continue };
             let node = self.graph.node(id);
@@ -335,7 +442,13 @@ impl<'a> Layouts<'a> {
             }
         }
         let pools = slot_bytes.iter().zip(slots);
-        let mems = pools.map(|(bytes, slots)| self.add(&format!("rows of {bytes} bytes"), Class::Rows, bytes * slots));
+        let mems = pools.map(|(bytes, slots)| {
+            self.add(
+                &format!("rows of {bytes} bytes"),
+                Class::Rows,
+                bytes * slots,
+            )
+        });
         let mems = mems.collect();
         self.work.push(Instr::Sweep { phase });
         mems
@@ -344,7 +457,9 @@ impl<'a> Layouts<'a> {
     /// When each buffer is alive, by work.
     fn requests(&mut self) -> Vec<Request> {
         for &id in &self.graph.outputs {
-            if let (Layout::Whole, Some(mem)) = (self.graph.tensor(id).layout, self.tensor_mem[id.at()]) {
+            if let (Layout::Whole, Some(mem)) =
+                (self.graph.tensor(id).layout, self.tensor_mem[id.at()])
+            {
                 self.buffers[mem.at()].1.end = self.work.len();
             }
         }
@@ -354,7 +469,13 @@ impl<'a> Layouts<'a> {
                 *life = 0..self.work.len();
             }
         }
-        self.buffers.iter().map(|(b, life)| Request { bytes: b.bytes, life: life.clone() }).collect()
+        self.buffers
+            .iter()
+            .map(|(b, life)| Request {
+                bytes: b.bytes,
+                life: life.clone(),
+            })
+            .collect()
     }
 
     /// Places the buffers and writes the script around the work.
@@ -367,17 +488,23 @@ impl<'a> Layouts<'a> {
             deaths[request.life.end].push(k);
         }
         let placed = self.buffers.into_iter().zip(offsets);
-        let mut buffers: Vec<Buffer> = placed.map(|((b, _), offset)| Buffer { offset, ..b }).collect();
+        let mut buffers: Vec<Buffer> = placed
+            .map(|((b, _), offset)| Buffer { offset, ..b })
+            .collect();
         let mut script = Vec::with_capacity(self.work.len() + 2 * requests.len());
         for (now, work) in self.work.into_iter().enumerate() {
             for &k in &births[now] {
                 buffers[k].birth = script.len();
-                script.push(Instr::Alloc { mem: MemId(k as u32) });
+                script.push(Instr::Alloc {
+                    mem: MemId(k as u32),
+                });
             }
             script.push(work);
             for &k in &deaths[now + 1] {
                 buffers[k].death = script.len();
-                script.push(Instr::Free { mem: MemId(k as u32) });
+                script.push(Instr::Free {
+                    mem: MemId(k as u32),
+                });
             }
         }
         (script, buffers, arena)

@@ -33,7 +33,11 @@ impl Load<'_> {
         let step = |s: usize| {
             let (height, cap) = (self.sweep.steps[s].height, self.pace[s].cap.max(1));
             let full = (height / cap) as f64 * self.step(graph, s, cap);
-            full + if height % cap > 0 { self.step(graph, s, height % cap) } else { 0.0 }
+            full + if height % cap > 0 {
+                self.step(graph, s, height % cap)
+            } else {
+                0.0
+            }
         };
         (0..self.sweep.steps.len()).map(step).sum()
     }
@@ -43,7 +47,11 @@ impl Load<'_> {
     pub(super) fn step(&self, graph: &Graph, s: usize, made: u64) -> f64 {
         let step = &self.sweep.steps[s];
         let weights = weight_bytes(graph, step);
-        let rate = if self.pools + weights > CACHE { MEMORY_BYTES } else { CACHE_BYTES };
+        let rate = if self.pools + weights > CACHE {
+            MEMORY_BYTES
+        } else {
+            CACHE_BYTES
+        };
         let compute = self.flops(graph, step) * made as f64 / (FLOPS * self.threads as f64);
         let traffic = (weights * self.panels + self.moved(graph, step) * made) as f64 / rate;
         compute.max(traffic) + STEP * self.panels as f64
@@ -51,13 +59,16 @@ impl Load<'_> {
 
     /// Bytes of rows read and written for one row of a step.
     fn moved(&self, graph: &Graph, step: &Step) -> u64 {
-        let bytes = |rows: usize| 4 * self.widths[rows] * graph.tensor(self.sweep.rows[rows].tensor).c();
+        let bytes =
+            |rows: usize| 4 * self.widths[rows] * graph.tensor(self.sweep.rows[rows].tensor).c();
         step.reads.iter().map(|r| bytes(r.rows)).sum::<u64>() + step.makes.map_or(0, bytes)
     }
 
     /// Floating-point operations for one row of a step.
     fn flops(&self, graph: &Graph, step: &Step) -> f64 {
-        let (Work::Node(node), Some(rows)) = (step.work, step.makes) else { return 0.0 };
+        let (Work::Node(node), Some(rows)) = (step.work, step.makes) else {
+            return 0.0;
+        };
         let pixels = self.widths[rows] as f64;
         match &graph.node(node).op {
             Op::Conv(conv) => {
@@ -72,7 +83,9 @@ impl Load<'_> {
 }
 
 fn weight_bytes(graph: &Graph, step: &Step) -> u64 {
-    let Work::Node(node) = step.work else { return 0 };
+    let Work::Node(node) = step.work else {
+        return 0;
+    };
     match &graph.node(node).op {
         Op::Conv(conv) => 4 * graph.weights[conv.weight].len(),
         _ => 0,

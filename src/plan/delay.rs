@@ -22,7 +22,9 @@ const PASSES: usize = 8;
 pub(super) fn delay(sweep: &Sweep, row_bytes: &[u64], pace: &mut [Pace]) {
     let mut lags = Lags::new(sweep, row_bytes);
     for _ in 0..PASSES {
-        let moved = (0..sweep.steps.len()).rev().fold(false, |moved, s| lags.improve(s) || moved);
+        let moved = (0..sweep.steps.len())
+            .rev()
+            .fold(false, |moved, s| lags.improve(s) || moved);
         if !moved {
             break;
         }
@@ -50,12 +52,28 @@ impl<'a> Lags<'a> {
     fn new(sweep: &'a Sweep, row_bytes: &[u64]) -> Self {
         let maker = |rows: usize| sweep.steps[sweep.rows[rows].maker].ratio;
         let weight = (sweep.rows.iter().zip(row_bytes).enumerate())
-            .map(|(k, (rows, &bytes))| if rows.stored { 0.0 } else { bytes as f64 * maker(k).value() })
+            .map(|(k, (rows, &bytes))| {
+                if rows.stored {
+                    0.0
+                } else {
+                    bytes as f64 * maker(k).value()
+                }
+            })
             .collect();
         let reach = (sweep.steps.iter())
-            .map(|step| step.reads.iter().map(|r| reach(&r.axis, step.ratio, maker(r.rows))).collect())
+            .map(|step| {
+                step.reads
+                    .iter()
+                    .map(|r| reach(&r.axis, step.ratio, maker(r.rows)))
+                    .collect()
+            })
             .collect();
-        let mut lags = Lags { sweep, weight, lag: vec![0.0; sweep.steps.len()], reach };
+        let mut lags = Lags {
+            sweep,
+            weight,
+            lag: vec![0.0; sweep.steps.len()],
+            reach,
+        };
         for s in 0..sweep.steps.len() {
             lags.lag[s] = lags.least(s);
         }
@@ -65,30 +83,46 @@ impl<'a> Lags<'a> {
     /// The lag that the inputs of step `s` allow.
     fn least(&self, s: usize) -> f64 {
         let reads = self.sweep.steps[s].reads.iter().zip(&self.reach[s]);
-        reads.map(|(r, reach)| self.lag[self.sweep.rows[r.rows].maker] + reach.0).fold(0.0, f64::max)
+        reads
+            .map(|(r, reach)| self.lag[self.sweep.rows[r.rows].maker] + reach.0)
+            .fold(0.0, f64::max)
     }
 
     /// When a row of `rows` is dropped, but for reader `but`.
     fn dropped(&self, rows: usize, but: usize) -> f64 {
-        let readers = self.sweep.rows[rows].readers.iter().filter(|(s, _)| *s != but);
-        readers.map(|&(s, k)| self.lag[s] + self.reach[s][k].1).fold(f64::MIN, f64::max)
+        let readers = self.sweep.rows[rows]
+            .readers
+            .iter()
+            .filter(|(s, _)| *s != but);
+        readers
+            .map(|&(s, k)| self.lag[s] + self.reach[s][k].1)
+            .fold(f64::MIN, f64::max)
     }
 
     /// Moves step `s` to its latest time where that carries fewer bytes.
     fn improve(&mut self, s: usize) -> bool {
-        let Some(made) = self.sweep.steps[s].makes else { return false };
+        let Some(made) = self.sweep.steps[s].makes else {
+            return false;
+        };
         let least = self.least(s);
         let readers = self.sweep.rows[made].readers.iter();
-        let most = readers.map(|&(r, k)| self.lag[r] - self.reach[r][k].0).fold(f64::MAX, f64::min);
+        let most = readers
+            .map(|&(r, k)| self.lag[r] - self.reach[r][k].0)
+            .fold(f64::MAX, f64::min);
         if most >= 1e12 || most <= least {
             return self.settle(s, least);
         }
         let bytes = |lag: f64| {
             let reads = self.sweep.steps[s].reads.iter().zip(&self.reach[s]);
-            let inputs = reads.map(|(r, reach)| self.weight[r.rows] * self.dropped(r.rows, s).max(lag + reach.1));
+            let inputs = reads
+                .map(|(r, reach)| self.weight[r.rows] * self.dropped(r.rows, s).max(lag + reach.1));
             inputs.sum::<f64>() - self.weight[made] * lag
         };
-        let best = if bytes(most) < bytes(least) - 1e-6 { most } else { least };
+        let best = if bytes(most) < bytes(least) - 1e-6 {
+            most
+        } else {
+            least
+        };
         self.settle(s, best)
     }
 

@@ -19,7 +19,11 @@ pub(super) fn graph_bytes(graph: &Graph) -> u64 {
 
 /// Bytes of constants that the graph holds in memory.
 pub(super) fn constant_bytes(graph: &Graph) -> u64 {
-    let whole: u64 = graph.constants.iter().map(|(id, _)| graph.tensor(*id).bytes()).sum();
+    let whole: u64 = graph
+        .constants
+        .iter()
+        .map(|(id, _)| graph.tensor(*id).bytes())
+        .sum();
     let inline = graph.weights.iter().map(|w| match &w.source {
         WeightSource::Inline(values) => 4 * values.len() as u64,
         WeightSource::File { .. } => 0,
@@ -31,7 +35,11 @@ pub(super) fn constant_bytes(graph: &Graph) -> u64 {
 pub(crate) fn conv_shape(graph: &Graph, conv: &Conv) -> kernels::ConvShape {
     let dims = &graph.weights[conv.weight].dims;
     let transposed = matches!(conv.rows, crate::graph::Window::Transposed { .. });
-    let cin = if transposed { dims[0] } else { dims[1] * conv.groups };
+    let cin = if transposed {
+        dims[0]
+    } else {
+        dims[1] * conv.groups
+    };
     kernels::ConvShape {
         cout: conv.cout as usize,
         cin: cin as usize,
@@ -61,7 +69,9 @@ pub(super) fn packed_bytes(graph: &Graph, node: &Node) -> u64 {
 
 /// Bytes of the sums of a gather: for each batch item, block of columns and channel three f64.
 pub(super) fn sum_bytes(graph: &Graph, node: &Node) -> u64 {
-    let Op::Gather(gather) = &node.op else { return 0 };
+    let Op::Gather(gather) = &node.op else {
+        return 0;
+    };
     if *gather == Gather::Whole {
         return 0;
     }

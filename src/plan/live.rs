@@ -37,7 +37,11 @@ pub(super) fn super_turn(sweep: &Sweep) -> Vec<TurnInstr> {
     let mut turn = Vec::new();
     let mut exec_of = vec![0; sweep.steps.len()];
     for (s, step) in sweep.steps.iter().enumerate() {
-        let mut after: Vec<usize> = step.reads.iter().map(|r| exec_of[sweep.rows[r.rows].maker]).collect();
+        let mut after: Vec<usize> = step
+            .reads
+            .iter()
+            .map(|r| exec_of[sweep.rows[r.rows].maker])
+            .collect();
         after.sort_unstable();
         after.dedup();
         exec_of[s] = turn.len();
@@ -49,7 +53,10 @@ pub(super) fn super_turn(sweep: &Sweep) -> Vec<TurnInstr> {
         for rows in ended {
             if !sweep.rows[rows].stored {
                 let readers = sweep.rows[rows].readers.iter().map(|&(step, _)| step);
-                let mut after: Vec<usize> = readers.chain([sweep.rows[rows].maker]).map(|s| exec_of[s]).collect();
+                let mut after: Vec<usize> = readers
+                    .chain([sweep.rows[rows].maker])
+                    .map(|s| exec_of[s])
+                    .collect();
                 after.sort_unstable();
                 after.dedup();
                 turn.push(TurnInstr::Drop { rows, after });
@@ -62,7 +69,12 @@ pub(super) fn super_turn(sweep: &Sweep) -> Vec<TurnInstr> {
 /// The last step of a turn that reads or makes `rows`.
 fn last_toucher(sweep: &Sweep, rows: usize) -> usize {
     let rows = &sweep.rows[rows];
-    rows.readers.iter().map(|&(step, _)| step).chain([rows.maker]).max().unwrap_or(0)
+    rows.readers
+        .iter()
+        .map(|&(step, _)| step)
+        .chain([rows.maker])
+        .max()
+        .unwrap_or(0)
 }
 
 /// How many turns are stepped.
@@ -91,7 +103,11 @@ pub(super) fn usage(
     let mut fronts = Fronts::new(sweep, pace, strip);
     let mut tails = vec![0u64; sweep.rows.len()];
     let mut taken = vec![0u64; pools];
-    let mut usage = Usage { slots: vec![0; pools], turns: 0, carry: vec![0; sweep.rows.len()] };
+    let mut usage = Usage {
+        slots: vec![0; pools],
+        turns: 0,
+        carry: vec![0; sweep.rows.len()],
+    };
     while !fronts.done() && left > 0 {
         for instr in &turn {
             match instr {

@@ -15,6 +15,7 @@ mod check;
 mod cost;
 mod delay;
 pub(crate) mod footprint;
+mod lag;
 mod live;
 mod place;
 mod simulate;
@@ -22,6 +23,7 @@ mod windows;
 
 pub use build::{least_budget, plan};
 pub use check::{SafePlan, check};
+pub use lag::lags;
 pub use place::{Request, load, place};
 pub use simulate::simulate;
 
@@ -56,7 +58,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { memory: None, threads: 1, strip: None, panels: None, io_bytes: 0 }
+        Options {
+            memory: None,
+            threads: 1,
+            strip: None,
+            panels: None,
+            io_bytes: 0,
+        }
     }
 }
 
@@ -261,7 +269,10 @@ impl Plan {
 
     /// Turns of all phases and panels, for one batch item.
     pub fn turns(&self) -> u64 {
-        self.phases.iter().map(|p| p.turns * p.panels.len() as u64).sum()
+        self.phases
+            .iter()
+            .map(|p| p.turns * p.panels.len() as u64)
+            .sum()
     }
 
     /// The tensor behind `rows` of phase `p`.

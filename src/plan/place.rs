@@ -48,10 +48,25 @@ pub fn place(requests: &[Request]) -> (Vec<u64>, u64) {
     let least = load(requests);
     let area = |r: &Request| u128::from(r.bytes) * r.life.len() as u128;
     let orders: [&dyn Fn(usize) -> (u128, u128); 4] = [
-        &|i| (u128::MAX - u128::from(requests[i].bytes), u128::MAX - requests[i].life.len() as u128),
-        &|i| (u128::MAX - requests[i].life.len() as u128, u128::MAX - u128::from(requests[i].bytes)),
+        &|i| {
+            (
+                u128::MAX - u128::from(requests[i].bytes),
+                u128::MAX - requests[i].life.len() as u128,
+            )
+        },
+        &|i| {
+            (
+                u128::MAX - requests[i].life.len() as u128,
+                u128::MAX - u128::from(requests[i].bytes),
+            )
+        },
         &|i| (u128::MAX - area(&requests[i]), 0),
-        &|i| (requests[i].life.start as u128, u128::MAX - requests[i].life.len() as u128),
+        &|i| {
+            (
+                requests[i].life.start as u128,
+                u128::MAX - requests[i].life.len() as u128,
+            )
+        },
     ];
     let mut best: Option<(Vec<u64>, u64)> = None;
     for key in orders {

@@ -24,16 +24,26 @@ impl Cut {
     /// `sweep` cut into `count` panels; fewer where some would own nothing.
     pub(super) fn new(graph: &Graph, sweep: &Sweep, count: u64) -> Self {
         let all = (0..count).map(|p| panel(graph, sweep, p, count));
-        let mut panels: Vec<Panel> = all.filter(|p| p.owned.iter().any(|o| !o.is_empty())).collect();
+        let mut panels: Vec<Panel> = all
+            .filter(|p| p.owned.iter().any(|o| !o.is_empty()))
+            .collect();
         if panels.len() <= 1 {
             // one owns all there is, or nothing leaves the sweep: untiled, with whole rows of sources
             panels = vec![panel(graph, sweep, 0, 1)];
         }
-        let widths = |k: usize| panels.iter().map(move |p| p.windows[k].end - p.windows[k].start);
+        let widths = |k: usize| {
+            panels
+                .iter()
+                .map(move |p| p.windows[k].end - p.windows[k].start)
+        };
         let rows = 0..sweep.rows.len();
         let widest = rows.clone().map(|k| widths(k).max().unwrap_or(0)).collect();
         let total = rows.map(|k| widths(k).sum()).collect();
-        Cut { panels, widest, total }
+        Cut {
+            panels,
+            widest,
+            total,
+        }
     }
 }
 
@@ -56,13 +66,12 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
         let mut out = owned[s].clone();
         if let Some(rows) = step.makes {
             out = hull(&out, &windows[rows]);
-            if let Work::Node(node) = step.work {
-                out = whole_blocks(&graph.node(node).op, out, width);
-            }
-            if count == 1 && matches!(step.work, Work::Load(_)) {
-                // a source may give its rows in order, and then only whole ones
-                out = 0..width;
-            }
+            out = match step.work {
+                // a source that goes in order gives whole rows
+                Work::Load(_) if count == 1 => 0..width,
+                Work::Node(node) => whole_blocks(&graph.node(node).op, out, width),
+                _ => out,
+            };
             windows[rows] = out.clone();
         }
         if out.is_empty() {

@@ -126,10 +126,11 @@ impl Header {
     /// Reads the header of `file` and holds it against the file's length.
     pub(super) fn read(file: &InputFile) -> Result<Self> {
         let mut fixed = [0; 12];
-        file.read_exact_at(&mut fixed[..10], 0)?;
+        file.read_exact_at(&mut fixed[..MAGIC.len()], 0)?;
         if !fixed.starts_with(MAGIC) {
             return Err(file.format("not an npy file"));
         }
+        file.read_exact_at(&mut fixed[..10], 0)?;
         let (text_start, text_len) = match fixed[6] {
             1 => (10, u64::from(u16::from_le_bytes([fixed[8], fixed[9]]))),
             2 | 3 => {

@@ -1,7 +1,7 @@
 //! What the decoder gets to see of a file: the chunks that decide pixels.
 //!
-//! Everything else (text, colour profiles, previews, further frames of an animation) is stepped over
-//! without being read, so that the decoder's memory depends on the image's width alone.
+//! Everything else (text, colour profiles, previews, further frames of an animation) is held against
+//! its checksum and stepped over, so that the decoder's memory depends on the image's width alone.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -43,24 +43,65 @@ impl Chunks {
     fn next_chunk(&mut self) -> io::Result<bool> {
         loop {
             let mut head = [0; 8];
-            let mut n = 0;
-            while n < head.len() {
-                match self.file.read_at(&mut head[n..], self.at + n as u64)? {
-                    0 => return Ok(false),
-                    more => n += more,
-                }
+            if !self.fill(&mut head, self.at)? {
+                return Ok(false);
             }
             let [l0, l1, l2, l3, kind @ ..] = head;
-            let len = u64::from(u32::from_be_bytes([l0, l1, l2, l3])) + FRAME;
+            let len = u64::from(u32::from_be_bytes([l0, l1, l2, l3]));
             self.data_seen |= &kind == b"IDAT";
             // A capital first letter marks a chunk that no decoder may ignore.
             let critical = kind[0].is_ascii_uppercase();
             if critical || (&kind == b"tRNS" && !self.data_seen) {
-                self.rest = len;
+                self.rest = len + FRAME;
                 return Ok(true);
             }
-            self.at += len;
+            if !self.step_over(kind, len)? {
+                return Ok(false);
+            }
         }
+    }
+
+    /// Steps over a chunk; false where the file ends within it.
+    fn step_over(&mut self, kind: [u8; 4], len: u64) -> io::Result<bool> {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&kind);
+        let mut at = self.at + 8;
+        let end = at + len;
+        while at < end {
+            self.buffer
+                .resize((end - at).min(BUFFER as u64) as usize, 0);
+            let n = self.file.read_at(&mut self.buffer, at)?;
+            if n == 0 {
+                break;
+            }
+            sum.update(&self.buffer[..n]);
+            at += n as u64;
+        }
+        self.buffer.clear();
+        let mut told = [0; 4];
+        if !self.fill(&mut told, end)? {
+            return Ok(false);
+        }
+        if u32::from_be_bytes(told) != sum.finalize() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the checksum of chunk `{}` is wrong", kind.escape_ascii()),
+            ));
+        }
+        self.at = end + 4;
+        Ok(true)
+    }
+
+    /// Fills `buf` from `at`; false where the file ends before.
+    fn fill(&self, buf: &mut [u8], at: u64) -> io::Result<bool> {
+        let mut n = 0;
+        while n < buf.len() {
+            match self.file.read_at(&mut buf[n..], at + n as u64)? {
+                0 => return Ok(false),
+                more => n += more,
+            }
+        }
+        Ok(true)
     }
 }
 

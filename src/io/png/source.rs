@@ -157,6 +157,9 @@ fn error(file: &InputFile, e: DecodingError) -> Error {
         DecodingError::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
             file.format("PNG ends early: truncated")
         }
+        DecodingError::IoError(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+            file.format(format!("PNG: {e}"))
+        }
         DecodingError::IoError(e) => Error::io(file.path(), e),
         DecodingError::LimitsExceeded => file.format("PNG with rows too long to be read"),
         e => file.format(format!("PNG: {e}")),
