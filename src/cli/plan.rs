@@ -47,7 +47,11 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
         rows,
         cols,
     } = args.size;
-    let json = args.json.as_ref().map(|path| PendingFile::create(path)).transpose()?;
+    let json = args
+        .json
+        .as_ref()
+        .map(|path| PendingFile::create(path))
+        .transpose()?;
     let model = Model::open(&args.model)?;
     let graph = match channels {
         None => model.graph_at(rows, cols)?,

@@ -6,13 +6,19 @@ use std::sync::Arc;
 use stripmill::dense::{self, DType, Value};
 use stripmill::func::Func;
 use stripmill::graph::{
-    Arg, Border, Conv, Expr, Gather, Graph, Layout, Moments, Node, Op, Operand, Pool, PoolKind, Segment, Tensor,
-    TensorId, Weight, WeightSource, Window,
+    Arg, Border, Conv, Expr, Gather, Graph, Layout, Moments, Node, Op, Operand, Pool, PoolKind,
+    Segment, Tensor, TensorId, Weight, WeightSource, Window,
 };
 
 /// A window of convolution or pooling.
 pub fn taps(kernel: u64, stride: u64, pad: i64, border: Border) -> Window {
-    Window::Taps { kernel, stride, dilation: 1, pad, border }
+    Window::Taps {
+        kernel,
+        stride,
+        dilation: 1,
+        pad,
+        border,
+    }
 }
 
 /// Builds a graph; weights are never read.
@@ -25,7 +31,12 @@ impl Net {
 
     fn tensor(&mut self, dims: &[u64], layout: Layout) -> TensorId {
         let name = format!("t{}", self.0.tensors.len());
-        let tensor = Tensor { name, dtype: DType::F32, dims: dims.to_vec(), layout };
+        let tensor = Tensor {
+            name,
+            dtype: DType::F32,
+            dims: dims.to_vec(),
+            layout,
+        };
         self.0.add_tensor(tensor).expect("a small tensor")
     }
 
@@ -48,12 +59,25 @@ impl Net {
     }
 
     fn operand(&self, from: &[TensorId]) -> Operand {
-        let all = |t: &TensorId| Segment { tensor: *t, channels: 0..self.0.tensor(*t).c() };
+        let all = |t: &TensorId| Segment {
+            tensor: *t,
+            channels: 0..self.0.tensor(*t).c(),
+        };
         Operand(from.iter().map(all).collect())
     }
 
-    fn node(&mut self, op: Op, from: &[TensorId], whole: &[TensorId], outputs: Vec<TensorId>) -> TensorId {
-        let operands = if from.is_empty() { vec![] } else { vec![self.operand(from)] };
+    fn node(
+        &mut self,
+        op: Op,
+        from: &[TensorId],
+        whole: &[TensorId],
+        outputs: Vec<TensorId>,
+    ) -> TensorId {
+        let operands = if from.is_empty() {
+            vec![]
+        } else {
+            vec![self.operand(from)]
+        };
         let first = outputs[0];
         self.0.nodes.push(Node {
             name: format!("node{}", self.0.nodes.len()),
@@ -75,7 +99,12 @@ impl Net {
     /// `[n, channels of all, h, w]`.
     fn dims(&self, from: &[TensorId]) -> [u64; 4] {
         let t = self.0.tensor(from[0]);
-        [t.n(), from.iter().map(|t| self.0.tensor(*t).c()).sum(), t.h(), t.w()]
+        [
+            t.n(),
+            from.iter().map(|t| self.0.tensor(*t).c()).sum(),
+            t.h(),
+            t.w(),
+        ]
     }
 
     /// A convolution by `kernel`, padded to keep the size at stride 1.
@@ -89,23 +118,44 @@ impl Net {
     /// Twice the size, by a transposed convolution.
     pub fn up(&mut self, from: TensorId, cout: u64) -> TensorId {
         let [n, cin, h, w] = self.dims(&[from]);
-        let window = Window::Transposed { kernel: 2, stride: 2, dilation: 1, pad: 0 };
+        let window = Window::Transposed {
+            kernel: 2,
+            stride: 2,
+            dilation: 1,
+            pad: 0,
+        };
         let op = self.weighted(vec![cin, cout, 2, 2], cout, window);
         self.rows(op, &[from], [n, cout, 2 * h, 2 * w])
     }
 
     fn weighted(&mut self, dims: Vec<u64>, cout: u64, window: Window) -> Op {
         let source = WeightSource::Inline(Arc::new(vec![0.0; 8]));
-        self.0.weights.push(Weight { name: "w".into(), dims, source });
+        self.0.weights.push(Weight {
+            name: "w".into(),
+            dims,
+            source,
+        });
         let weight = self.0.weights.len() - 1;
         let (rows, cols) = (window.clone(), window);
-        Op::Conv(Conv { weight, scale: None, bias: None, cout, groups: 1, rows, cols })
+        Op::Conv(Conv {
+            weight,
+            scale: None,
+            bias: None,
+            cout,
+            groups: 1,
+            rows,
+            cols,
+        })
     }
 
     pub fn pool(&mut self, from: TensorId) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let window = taps(2, 2, 0, Border::Fill);
-        let pool = Pool { kind: PoolKind::Max, rows: window.clone(), cols: window };
+        let pool = Pool {
+            kind: PoolKind::Max,
+            rows: window.clone(),
+            cols: window,
+        };
         self.rows(Op::Pool(pool), &[from], [n, c, h / 2, w / 2])
     }
 
@@ -113,14 +163,21 @@ impl Net {
     pub fn repeat(&mut self, from: TensorId, factor: u64) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let window = Window::Repeat { factor };
-        let op = Op::Resize { rows: window.clone(), cols: window };
+        let op = Op::Resize {
+            rows: window.clone(),
+            cols: window,
+        };
         self.rows(op, &[from], [n, c, factor * h, factor * w])
     }
 
     pub fn pad(&mut self, from: TensorId, by: u64, border: Border) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let window = taps(1, 1, by as i64, border);
-        let op = Op::Pad { rows: window.clone(), cols: window, value: 0.0 };
+        let op = Op::Pad {
+            rows: window.clone(),
+            cols: window,
+            value: 0.0,
+        };
         self.rows(op, &[from], [n, c, h + 2 * by, w + 2 * by])
     }
 
@@ -165,12 +222,18 @@ impl Net {
     /// Some op over whole tensors.
     pub fn dense(&mut self, from: &[TensorId], dims: &[u64]) -> TensorId {
         let out = self.tensor(dims, Layout::Whole);
-        let op = dense::Op { kind: "Relu".into(), opset: 17, attrs: BTreeMap::new() };
+        let op = dense::Op {
+            kind: "Relu".into(),
+            opset: 17,
+            attrs: BTreeMap::new(),
+        };
         self.node(Op::Dense(op), &[], from, vec![out])
     }
 
     pub fn spread(&mut self, from: TensorId) -> TensorId {
-        let dims: [u64; 4] = self.0.tensor(from).dims[..].try_into().expect("four lengths");
+        let dims: [u64; 4] = self.0.tensor(from).dims[..]
+            .try_into()
+            .expect("four lengths");
         let out = self.tensor(&dims, Layout::Rows);
         self.node(Op::Spread, &[], &[from], vec![out])
     }

@@ -20,7 +20,11 @@ pub struct Fault {
 
 /// All faults of all kinds.
 pub fn faults(graph: &Graph, base: &Plan) -> Vec<Fault> {
-    let mut faults = Faults { graph, base, made: Vec::new() };
+    let mut faults = Faults {
+        graph,
+        base,
+        made: Vec::new(),
+    };
     faults.buffers();
     faults.script();
     faults.turns();
@@ -46,7 +50,9 @@ impl<'a> Faults<'a> {
 
     /// The base plan with a change of phase `p`.
     fn add_in(&mut self, p: usize, what: &str, change: impl FnOnce(&mut PhasePlan)) {
-        self.add(format!("phase {p}: {what}"), |plan| change(&mut plan.phases[p]));
+        self.add(format!("phase {p}: {what}"), |plan| {
+            change(&mut plan.phases[p])
+        });
     }
 
     fn phases(&self) -> impl Iterator<Item = (usize, &'a PhasePlan)> + use<'a> {
