@@ -54,6 +54,9 @@ pub enum Error {
     /// The caller asked for something that makes no sense (a wrong option, a missing input).
     #[error("{0}")]
     Usage(String),
+    /// The caller's progress function stopped the run.
+    #[error("stopped")]
+    Stopped,
     /// A plan that the checker did not accept.
     #[error("plan rejected: {0}")]
     Plan(String),
@@ -84,6 +87,23 @@ impl Error {
         Error::Model {
             node: node.into(),
             why: why.into(),
+        }
+    }
+
+    /// The same error, about `node` where it named none.
+    pub fn at_node(self, node: &str) -> Self {
+        match self {
+            Error::Model { node: unnamed, why } if unnamed.is_empty() => Error::model(node, why),
+            Error::Unsupported {
+                node: unnamed,
+                op,
+                why,
+            } if unnamed.is_empty() => Error::Unsupported {
+                node: node.into(),
+                op,
+                why,
+            },
+            other => other,
         }
     }
 

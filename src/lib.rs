@@ -16,9 +16,14 @@
 
 pub mod dense;
 pub mod error;
+pub mod exec;
 pub mod func;
 pub mod graph;
+pub mod import;
 pub mod io;
 pub mod kernels;
+pub mod plan;
+pub mod sweep;
+pub mod trace;
 
 pub use error::{Error, Result};

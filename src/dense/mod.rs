@@ -7,13 +7,31 @@
 //! An op is its ONNX name and attributes. [`infer`] gives the types and lengths of its outputs,
 //! [`run`] computes them into memory that the caller owns.
 
+mod args;
+mod conv;
+mod elementwise;
+mod generate;
+mod index;
+mod linear;
+mod movement;
+mod norm;
+mod pad;
+mod pool;
+mod reduce;
+mod resize;
+mod scalar;
+mod shape;
 mod value;
+mod window;
 
+pub use scalar::{func, scalar};
 pub use value::{DType, Data, DataMut, DataRef, Value, View, ViewMut};
 
 use std::collections::BTreeMap;
 
-use crate::error::Result;
+use args::{Inputs, Ready, ensure, unsupported};
+
+use crate::error::{Error, Result};
 
 /// An ONNX operator with its attributes.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,23 +99,170 @@ impl Op {
     }
 }
 
-/// The types and lengths of the outputs of `op`.
+/// The types and lengths of the outputs of `op`, optional ones included.
+///
+/// What the number of a node's outputs decides is not known here: `Split` needs the attribute
+/// `num_outputs` wherever it has no lengths.
 ///
 /// # Errors
 /// [`crate::Error::Unsupported`] or [`crate::Error::Model`] naming the operator (the caller puts the
 /// node's name) where the operator is unknown, an input that decides the shape is not constant, or
 /// lengths do not agree.
 pub fn infer(op: &Op, inputs: &[Option<Fact<'_>>]) -> Result<Vec<(DType, Vec<u64>)>> {
-    let _ = (op, inputs);
-    unimplemented!()
+    let inputs = Inputs::of_facts(inputs);
+    let ready = named(op, inputs.and_then(|inputs| prepare(op, &inputs)))?;
+    let wide = |(dtype, dims): (_, Vec<usize>)| (dtype, dims.iter().map(|&d| d as u64).collect());
+    Ok(ready.outputs.into_iter().map(wide).collect())
 }
 
 /// Computes `op` over whole tensors into `outputs`, which have the types and lengths that [`infer`]
-/// gave.
+/// gave. There may be fewer: optional outputs that nobody needs are left off from the end.
 ///
 /// # Errors
-/// As [`infer`].
+/// As [`infer`]; and where numbers are wrong, such as an index out of range.
 pub fn run(op: &Op, inputs: &[Option<View<'_>>], outputs: &mut [ViewMut<'_>]) -> Result<()> {
-    let _ = (op, inputs, outputs);
-    unimplemented!()
+    let mut compute = || {
+        let inputs = Inputs::of_views(inputs)?;
+        let ready = prepare(op, &inputs)?;
+        let fits = |(y, (dtype, dims)): (&ViewMut<'_>, &(DType, Vec<usize>))| {
+            let lengths = dims.iter().map(|&d| d as u64);
+            y.dtype() == *dtype
+                && y.dims.iter().copied().eq(lengths)
+                && y.peek().len() == dims.iter().product::<usize>()
+        };
+        let fit =
+            outputs.len() <= ready.outputs.len() && outputs.iter().zip(&ready.outputs).all(fits);
+        ensure(fit, || format!("outputs are not {:?}", ready.outputs))?;
+        (ready.run)(&inputs, outputs)
+    };
+    named(op, compute())
+}
+
+/// [`infer`] and [`run`] at once: all outputs of `op`.
+///
+/// # Errors
+/// As [`run`].
+pub fn eval(op: &Op, inputs: &[Option<View<'_>>]) -> Result<Vec<Value>> {
+    let zeros = |(dtype, dims): &(DType, Vec<usize>)| {
+        let dims: Vec<u64> = dims.iter().map(|&d| d as u64).collect();
+        Value::zeros(*dtype, &dims)
+    };
+    let compute = || {
+        let inputs = Inputs::of_views(inputs)?;
+        let ready = prepare(op, &inputs)?;
+        let mut values: Vec<Value> = ready.outputs.iter().map(zeros).collect();
+        let mut views: Vec<ViewMut<'_>> = values.iter_mut().map(Value::view_mut).collect();
+        (ready.run)(&inputs, &mut views)?;
+        Ok(values)
+    };
+    named(op, compute())
+}
+
+/// Whether the operator `kind` is known.
+pub fn supports(kind: &str) -> bool {
+    find(kind).is_some()
+}
+
+/// Puts the operator's name into an error.
+fn named<T>(op: &Op, result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        Error::Model { node, why } => Error::Model {
+            node,
+            why: format!("{}: {why}", op.kind),
+        },
+        Error::Unsupported { node, why, .. } => Error::Unsupported {
+            node,
+            op: op.kind.clone(),
+            why,
+        },
+        other => other,
+    })
+}
+
+fn prepare(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
+    match find(&op.kind) {
+        Some(prepare) => prepare(op, inputs),
+        None => unsupported("is not known"),
+    }
+}
+
+/// Checks an operator's attributes and inputs.
+type Prepare = fn(&Op, &Inputs<'_>) -> Result<Ready>;
+
+fn find(kind: &str) -> Option<Prepare> {
+    Some(match kind {
+        "Relu" | "LeakyRelu" | "Elu" | "Selu" | "Celu" | "ThresholdedRelu" | "HardSigmoid"
+        | "HardSwish" | "Sigmoid" | "Tanh" | "Softplus" | "Softsign" | "Erf" | "Gelu" | "Mish"
+        | "Swish" | "Exp" | "Log" | "Sqrt" | "Reciprocal" | "Abs" | "Neg" | "Floor" | "Ceil"
+        | "Round" | "Sign" | "Sin" | "Cos" | "Not" | "Add" | "Sub" | "Mul" | "Div" | "PRelu"
+        | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" | "Equal" | "And" | "Or"
+        | "Xor" => elementwise::apply,
+        "Sum" | "Mean" | "Min" | "Max" => elementwise::variadic,
+        "Pow" => elementwise::pow,
+        "Where" => elementwise::select,
+        "Mod" | "BitShift" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" => elementwise::bits,
+        "Tan" | "Asin" | "Acos" | "Atan" | "Sinh" | "Cosh" | "Asinh" | "Acosh" | "Atanh" => {
+            elementwise::rare
+        }
+        "IsNaN" | "IsInf" => elementwise::is_not_finite,
+        "Clip" => elementwise::clip_to,
+        "Cast" | "CastLike" => elementwise::cast,
+
+        "Identity" => movement::identity,
+        "Dropout" => movement::dropout,
+        "Transpose" => movement::transpose,
+        "Reshape" => movement::reshape,
+        "Flatten" => movement::flatten,
+        "Squeeze" => movement::squeeze,
+        "Unsqueeze" => movement::unsqueeze,
+        "Expand" => movement::expand,
+        "Tile" => movement::tile,
+        "DepthToSpace" => movement::depth_to_space,
+        "SpaceToDepth" => movement::space_to_depth,
+        "Concat" => movement::concat,
+        "Split" => movement::split,
+        "Slice" => movement::slice,
+        "Pad" => pad::pad,
+
+        "Resize" | "Upsample" => resize::resize,
+
+        "Gather" => index::gather,
+        "GatherElements" => index::gather_elements,
+        "GatherND" => index::gather_nd,
+        "Scatter" | "ScatterElements" => index::scatter_elements,
+        "ScatterND" => index::scatter_nd,
+
+        "Conv" => conv::conv,
+        "ConvTranspose" => conv::conv_transpose,
+        "MatMul" => linear::matmul,
+        "Gemm" => linear::gemm,
+        "MaxPool" => pool::max_pool,
+        "AveragePool" => pool::average_pool,
+        "LpPool" => pool::lp_pool,
+        "GlobalAveragePool" | "GlobalMaxPool" => reduce::global_pool,
+
+        "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" | "ReduceL1"
+        | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceSumSquare" => reduce::reduce,
+        "ArgMax" | "ArgMin" => reduce::arg,
+        "TopK" => reduce::top_k,
+        "CumSum" => reduce::cum_sum,
+        "Softmax" | "LogSoftmax" | "Hardmax" => norm::softmax,
+        "BatchNormalization" => norm::batch,
+        "InstanceNormalization" => norm::instance,
+        "GroupNormalization" => norm::group,
+        "LayerNormalization" => norm::layer,
+        "MeanVarianceNormalization" => norm::mean_variance,
+        "LpNormalization" => norm::lp,
+        "LRN" => norm::lrn,
+
+        "Constant" => generate::constant,
+        "ConstantOfShape" => generate::constant_of_shape,
+        "Shape" => generate::shape,
+        "Size" => generate::size,
+        "Range" => generate::range,
+        "EyeLike" => generate::eye_like,
+        "Trilu" => generate::trilu,
+        "OneHot" => generate::one_hot,
+        _ => return None,
+    })
 }

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::args::{Element, bad};
+use crate::error::Result;
+
 /// The element types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -55,6 +58,78 @@ pub enum DataMut<'a> {
     I32(&'a mut [i32]),
     U8(&'a mut [u8]),
     Bool(&'a mut [u8]),
+}
+
+impl Data {
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.as_ref().dtype()
+    }
+
+    /// The elements, borrowed.
+    pub fn as_ref(&self) -> DataRef<'_> {
+        match self {
+            Data::F32(v) => DataRef::F32(v),
+            Data::I64(v) => DataRef::I64(v),
+            Data::I32(v) => DataRef::I32(v),
+            Data::U8(v) => DataRef::U8(v),
+            Data::Bool(v) => DataRef::Bool(v),
+        }
+    }
+}
+
+impl DataRef<'_> {
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        match self {
+            DataRef::F32(_) => DType::F32,
+            DataRef::I64(_) => DType::I64,
+            DataRef::I32(_) => DType::I32,
+            DataRef::U8(_) => DType::U8,
+            DataRef::Bool(_) => DType::Bool,
+        }
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        match self {
+            DataRef::F32(v) => v.len(),
+            DataRef::I64(v) => v.len(),
+            DataRef::I32(v) => v.len(),
+            DataRef::U8(v) | DataRef::Bool(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl ViewMut<'_> {
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.peek().dtype()
+    }
+
+    /// The elements, for reading.
+    pub(super) fn peek(&self) -> DataRef<'_> {
+        match &self.data {
+            DataMut::F32(v) => DataRef::F32(v),
+            DataMut::I64(v) => DataRef::I64(v),
+            DataMut::I32(v) => DataRef::I32(v),
+            DataMut::U8(v) => DataRef::U8(v),
+            DataMut::Bool(v) => DataRef::Bool(v),
+        }
+    }
+
+    /// All elements.
+    pub(super) fn all<T: Element>(&mut self) -> Result<&mut [T]> {
+        match T::slice_mut(&mut self.data) {
+            Some(y) => Ok(y),
+            None => bad("an output is of another type than the op makes"),
+        }
+    }
 }
 
 /// An owned tensor, row-major.
@@ -119,27 +194,14 @@ impl Value {
 
     /// Its type.
     pub fn dtype(&self) -> DType {
-        match self.data {
-            Data::F32(_) => DType::F32,
-            Data::I64(_) => DType::I64,
-            Data::I32(_) => DType::I32,
-            Data::U8(_) => DType::U8,
-            Data::Bool(_) => DType::Bool,
-        }
+        self.data.dtype()
     }
 
     /// A view of it.
     pub fn view(&self) -> View<'_> {
-        let data = match &self.data {
-            Data::F32(v) => DataRef::F32(v),
-            Data::I64(v) => DataRef::I64(v),
-            Data::I32(v) => DataRef::I32(v),
-            Data::U8(v) => DataRef::U8(v),
-            Data::Bool(v) => DataRef::Bool(v),
-        };
         View {
             dims: &self.dims,
-            data,
+            data: self.data.as_ref(),
         }
     }
 

@@ -65,13 +65,117 @@ pub enum Coordinate {
 impl Interp {
     /// Number of taps of every output. Outputs that need fewer repeat a position with weight 0.
     pub fn taps(&self) -> u64 {
-        unimplemented!()
+        match self.mode {
+            InterpMode::Nearest(_) => 1,
+            InterpMode::Linear | InterpMode::Cubic => (2.0 * self.reach()).ceil() as u64,
+        }
     }
 
     /// Position and weight of tap `k` of output `o`. Positions lie inside the input, do not fall
     /// from a tap to the next, and neither the first nor the last tap's falls as `o` grows.
     pub fn tap(&self, o: u64, k: u64) -> (u64, f32) {
-        let _ = (o, k);
-        unimplemented!()
+        let x = self.coordinate(o);
+        let last = self.input as i64 - 1;
+        let inside = |i: i64| i.clamp(0, last.max(0)) as u64;
+        if let InterpMode::Nearest(round) = self.mode {
+            return (inside(nearest(x, round)), 1.0);
+        }
+        let first = (x - self.reach()).floor() as i64 + 1;
+        let weight = |i: i64| {
+            let counts = !self.exclude_outside || (0..=last).contains(&i);
+            if counts {
+                self.filter((i as f32 - x) * self.squeeze())
+            } else {
+                0.0
+            }
+        };
+        let i = first + k as i64;
+        let mut w = weight(i);
+        if self.exclude_outside || self.squeeze() < 1.0 {
+            w /= (first..first + self.taps() as i64).map(weight).sum::<f32>();
+        }
+        (inside(i), w)
     }
+
+    /// How much the filter is widened: below 1 where antialiasing shrinks.
+    fn squeeze(&self) -> f32 {
+        if self.antialias {
+            self.scale.min(1.0)
+        } else {
+            1.0
+        }
+    }
+
+    /// Input positions on each side of an output's centre that its filter covers.
+    fn reach(&self) -> f32 {
+        let filter = if self.mode == InterpMode::Cubic {
+            2.0
+        } else {
+            1.0
+        };
+        filter / self.squeeze()
+    }
+
+    /// The filter at distance `t`: a triangle, or Keys' cubic (1981) with coefficient `a`.
+    fn filter(&self, t: f32) -> f32 {
+        let (t, a) = (t.abs(), self.cubic_a);
+        match self.mode {
+            InterpMode::Cubic if t <= 1.0 => ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
+            InterpMode::Cubic if t < 2.0 => ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a,
+            InterpMode::Cubic => 0.0,
+            _ => (1.0 - t).max(0.0),
+        }
+    }
+
+    /// Where the centre of output `o` falls, in input positions.
+    fn coordinate(&self, o: u64) -> f32 {
+        let (x, scale, input, output) =
+            (o as f32, self.scale, self.input as f32, self.output as f32);
+        let half_pixel = (x + 0.5) / scale - 0.5;
+        match self.coordinate {
+            Coordinate::HalfPixel => half_pixel,
+            Coordinate::HalfPixelSymmetric => {
+                // the output's length in unrounded positions is `scale · input`
+                let adjustment = output / (scale * input);
+                let offset = input / 2.0 * (1.0 - adjustment);
+                offset + half_pixel
+            }
+            Coordinate::PytorchHalfPixel => {
+                if self.output > 1 {
+                    half_pixel
+                } else {
+                    0.0
+                }
+            }
+            Coordinate::AlignCorners => {
+                if self.output > 1 {
+                    x * (input - 1.0) / (output - 1.0)
+                } else {
+                    0.0
+                }
+            }
+            Coordinate::Asymmetric => x / scale,
+            Coordinate::TfHalfPixelForNn => (x + 0.5) / scale,
+            Coordinate::TfCropAndResize => {
+                let [start, end] = self.roi;
+                if self.output > 1 {
+                    start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)
+                } else {
+                    0.5 * (start + end) * (input - 1.0)
+                }
+            }
+        }
+    }
+}
+
+/// The position nearest to `x`.
+fn nearest(x: f32, round: NearestRound) -> i64 {
+    let part = x - x.floor();
+    let up = match round {
+        NearestRound::Floor => false,
+        NearestRound::Ceil => part > 0.0,
+        NearestRound::RoundPreferFloor => part > 0.5,
+        NearestRound::RoundPreferCeil => part >= 0.5,
+    };
+    x.floor() as i64 + i64::from(up)
 }

@@ -12,6 +12,8 @@
 //!                     ├───┤            o = 2 reads 3 4 5
 //! ```
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::interp::Interp;
@@ -91,38 +93,43 @@ impl Axis {
     /// The input position that tap `k` of output `o` reads; `None` where that is outside.
     pub fn tap(&self, o: u64, k: u64) -> Option<u64> {
         let len = self.input as i64;
-        let inside = |i: i64| (0..len).contains(&i).then_some(i as u64);
+        let i = self.position(o, k)?;
+        let i = match self.window {
+            Window::Taps {
+                border: Border::Edge,
+                ..
+            } => i.clamp(0, (len - 1).max(0)),
+            Window::Taps {
+                border: Border::Reflect,
+                ..
+            } => reflect(i, len),
+            _ => i,
+        };
+        (0..len).contains(&i).then_some(i as u64)
+    }
+
+    /// Where tap `k` of output `o` falls, inside or outside the input; `None` where a transposed
+    /// convolution's tap falls between two positions.
+    pub fn position(&self, o: u64, k: u64) -> Option<i64> {
         match &self.window {
-            Window::Same => inside(o as i64),
-            Window::Repeat { factor } => inside((o / factor) as i64),
+            Window::Same => Some(o as i64),
+            Window::Repeat { factor } => Some((o / factor) as i64),
             Window::Taps {
                 stride,
                 dilation,
                 pad,
-                border,
                 ..
-            } => {
-                let i = (o * stride) as i64 - pad + (k * dilation) as i64;
-                match border {
-                    Border::Fill => inside(i),
-                    Border::Edge => inside(i.clamp(0, (len - 1).max(0))),
-                    Border::Reflect => inside(reflect(i, len)),
-                }
-            }
+            } => Some((o * stride) as i64 - pad + (k * dilation) as i64),
             Window::Transposed {
                 stride,
                 dilation,
                 pad,
                 ..
             } => {
-                let at = o as i64 + pad - (k * dilation) as i64;
-                if at.rem_euclid(*stride as i64) == 0 {
-                    inside(at.div_euclid(*stride as i64))
-                } else {
-                    None
-                }
+                let (at, stride) = (o as i64 + pad - (k * dilation) as i64, *stride as i64);
+                (at.rem_euclid(stride) == 0).then(|| at.div_euclid(stride))
             }
-            Window::Interp(interp) => inside(interp.tap(o, k).0 as i64),
+            Window::Interp(interp) => Some(interp.tap(o, k).0 as i64),
         }
     }
 
@@ -130,6 +137,14 @@ impl Axis {
     pub fn weight(&self, o: u64, k: u64) -> f32 {
         match &self.window {
             Window::Interp(interp) => interp.tap(o, k).1,
+            _ => 1.0,
+        }
+    }
+
+    /// The share of its taps that one output of a transposed convolution uses; 1 otherwise.
+    pub fn stride_share(&self) -> f64 {
+        match self.window {
+            Window::Transposed { stride, .. } => 1.0 / stride as f64,
             _ => 1.0,
         }
     }
@@ -229,6 +244,13 @@ impl Axis {
         high.clamp(0, len) as u64
     }
 
+    /// The positions that outputs `out` (at least one) may read, without gaps; empty where all their
+    /// taps are outside.
+    pub fn span(&self, out: &Range<u64>) -> Range<u64> {
+        let from = self.tail(out.start);
+        from..self.needs(out.end - 1).max(from)
+    }
+
     /// How many outputs can be made when `front` inputs exist, at least `from` and at most `most`
     /// (`from` outputs are known to be ready).
     pub fn ready(&self, front: u64, from: u64, most: u64) -> u64 {
@@ -236,11 +258,22 @@ impl Axis {
         if front >= self.input {
             return most.max(from);
         }
-        let mut o = from;
-        while o < most && self.needs(o) <= front {
-            o += 1;
+        // the answer is most often near: strips are short, and needs never falls
+        let (mut low, mut step) = (from, 1);
+        while low < most && self.needs((low + step - 1).min(most - 1)) <= front {
+            low = (low + step).min(most);
+            step *= 2;
         }
-        o
+        let mut high = (low + step - 1).min(most);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.needs(middle) <= front {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        low
     }
 }
 

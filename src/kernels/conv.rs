@@ -33,7 +33,7 @@ pub fn conv(
     conv: &PackedConv<'_>,
     input: &Input<'_>,
     phases: &[Phase],
-    _tail: &Tail<'_>,
+    tail: &Tail<'_>,
     out: &mut Out<'_, '_>,
 ) {
     let shape = &conv.shape;
@@ -55,6 +55,7 @@ pub fn conv(
             conv,
             input,
             phases,
+            tail,
             part,
         });
     });
@@ -71,6 +72,7 @@ struct Job<'a> {
     conv: &'a PackedConv<'a>,
     input: &'a Input<'a>,
     phases: &'a [Phase],
+    tail: &'a Tail<'a>,
     part: Part<'a>,
 }
 
@@ -92,6 +94,9 @@ impl Kernel for Job<'_> {
                         self.block(s, &block, row, cols.clone());
                     }
                 }
+            }
+            for row in rows {
+                self.tail.apply_part(s, row, cols.clone(), &mut self.part);
             }
         }
     }

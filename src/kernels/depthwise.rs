@@ -93,10 +93,10 @@ pub fn depthwise(
             weights,
             input,
             cols,
+            tail,
             part,
         });
     });
-    let _ = tail;
 }
 
 /// A part of the output.
@@ -104,6 +104,7 @@ struct Job<'a> {
     weights: &'a [f32],
     input: &'a Input<'a>,
     cols: &'a Cols,
+    tail: &'a Tail<'a>,
     part: Part<'a>,
 }
 
@@ -125,6 +126,7 @@ impl Kernel for Job<'_> {
                     x,
                 });
             }
+            self.tail.apply_part(s, row, cols.clone(), &mut self.part);
         }
         for tile in 0..tiles {
             self.tile(s, cut(tile), cut(tile + 1) - cut(tile));

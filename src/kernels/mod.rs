@@ -9,16 +9,29 @@
 //! in), never over the axis it sums.
 
 pub mod arch;
+mod channels;
 mod conv;
 mod depthwise;
+mod function;
+pub mod gather;
 mod grid;
+mod math;
 mod pack;
+mod pointwise;
+mod pool;
+mod resize;
+mod shuffle;
 
 pub use arch::Isa;
+pub use channels::{lrn, softmax};
 pub use conv::{PackedConv, conv};
 pub use depthwise::{depthwise, depthwise_len, pack_depthwise};
 pub(crate) use grid::Grid;
 pub use pack::{ConvShape, pack_conv, packed_len};
+pub use pointwise::{Program, ProgramArg, pointwise};
+pub use pool::{Pooling, pool};
+pub use resize::{ColWeights, resize};
+pub use shuffle::{depth_to_space, pad, space_to_depth};
 
 /// Channels `first..first + channels` of one tensor's rows, as an operand.
 #[derive(Debug, Clone, Copy)]
@@ -87,10 +100,6 @@ pub struct Out<'a, 'b> {
     pub channels: usize,
 }
 
-/// Stub until the pointwise kernels are here.
-#[derive(Debug, Default)]
-pub struct Program(());
-
 /// What is applied to a kernel's result before it is left in the output row.
 #[derive(Debug, Clone, Copy)]
 pub struct Tail<'a> {
@@ -127,4 +136,38 @@ pub struct Phase {
     pub cols: Cols,
     /// How many output columns of the window there are.
     pub count: usize,
+}
+
+/// A segment of an operand, with where its channels go among the operand's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) rows: &'a [Option<&'a [f32]>],
+    pub(crate) stride: usize,
+    pub(crate) first: usize,
+    pub(crate) channels: usize,
+    /// The operand's channel that its first is.
+    pub(crate) to: usize,
+}
+
+impl Run<'_> {
+    /// Channels `c..c + lanes` of the run, counted in a pixel of its tensor.
+    pub(crate) fn at(&self, c: usize, lanes: usize) -> std::ops::Range<usize> {
+        self.first + c..self.first + c + lanes
+    }
+}
+
+/// The segments of `input`, left to right.
+#[inline(always)]
+pub(crate) fn channel_runs<'a>(input: &Input<'a>) -> impl Iterator<Item = Run<'a>> + use<'a> {
+    input.segments.iter().scan(0, |to, s| {
+        let run = Run {
+            rows: s.rows,
+            stride: s.stride,
+            first: s.first,
+            channels: s.channels,
+            to: *to,
+        };
+        *to += s.channels;
+        Some(run)
+    })
 }

@@ -92,6 +92,11 @@ impl Part<'_> {
         self.channels.clone()
     }
 
+    /// Channels of the output's pixels.
+    pub(crate) fn total(&self) -> usize {
+        self.out.channels
+    }
+
     /// The part's channels of some of its columns, in one of its rows.
     ///
     /// # Panics

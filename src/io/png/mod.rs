@@ -1,0 +1,11 @@
+//! PNG: rows from top to bottom, one at a time, both ways.
+
+mod chunks;
+mod sink;
+mod source;
+
+pub(super) use sink::PngSink;
+pub(super) use source::PngSource;
+
+/// The first bytes of every PNG file.
+pub(super) const MAGIC: &[u8] = b"\x89PNG\r\n\x1a\n";

@@ -1,0 +1,512 @@
+//! From a graph to a checked plan: the list of passes.
+
+use std::ops::Range;
+
+use super::live::{self, Limit};
+use super::windows::Cut;
+use super::{
+    Buffer, Class, Home, Instr, MemId, Options, Peak, PhasePlan, Plan, Pool, Request, SafePlan,
+    cost, delay, footprint, place,
+};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Layout, NodeId, Op, TensorId};
+use crate::sweep::{Pace, Phase, Rows, Sweep, Work, phases};
+
+/// The format version of [`Plan`].
+const VERSION: u32 = 1;
+
+/// Plans `graph`: the fastest strips and panels whose predicted peak is within the budget.
+///
+/// # Errors
+/// [`Error::Budget`] naming the least that works; [`Error::Usage`] for options that make no sense.
+pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
+    let planner = Planner::new(graph, options)?;
+    let budget = options.memory.unwrap_or(u64::MAX);
+    let mut prices = planner.prices();
+    prices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.bytes.cmp(&b.bytes)));
+    for price in prices.iter().filter(|p| p.bytes <= budget) {
+        let draft = planner.draft(price.choice, Limit::Done);
+        if draft.peak.total() <= budget {
+            return super::check(graph, draft.plan(options));
+        }
+    }
+    Err(Error::Budget {
+        budget,
+        least: planner.least(prices),
+    })
+}
+
+/// The least budget that works for `graph`.
+///
+/// # Errors
+/// As [`plan`], but never [`Error::Budget`].
+pub fn least_budget(graph: &Graph, options: &Options) -> Result<u64> {
+    let planner = Planner::new(graph, options)?;
+    Ok(planner.least(planner.prices()))
+}
+
+/// What the search decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Choice {
+    strip: u64,
+    panels: u64,
+}
+
+/// What a choice costs, from a few turns: the bytes are a lower bound that is nearly always exact.
+struct Price {
+    choice: Choice,
+    bytes: u64,
+    seconds: f64,
+}
+
+/// A plan that is not yet checked.
+struct Draft {
+    phases: Vec<PhasePlan>,
+    buffers: Vec<Buffer>,
+    script: Vec<Instr>,
+    node_mem: Vec<Option<MemId>>,
+    tensor_mem: Vec<Option<MemId>>,
+    peak: Peak,
+    seconds: f64,
+}
+
+impl Draft {
+    fn plan(self, options: &Options) -> Plan {
+        Plan {
+            version: VERSION,
+            options: options.clone(),
+            phases: self.phases,
+            buffers: self.buffers,
+            script: self.script,
+            node_mem: self.node_mem,
+            tensor_mem: self.tensor_mem,
+            arena_bytes: self.peak.arena,
+            peak: self.peak,
+            seconds: self.seconds,
+        }
+    }
+}
+
+struct Planner<'a> {
+    graph: &'a Graph,
+    options: &'a Options,
+    phases: Vec<Phase>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
+        if options.threads == 0 || options.strip == Some(0) || options.panels == Some(0) {
+            return Err(Error::Usage(
+                "threads, strip and panels must be at least 1".into(),
+            ));
+        }
+        Ok(Planner {
+            graph,
+            options,
+            phases: phases(graph)?,
+        })
+    }
+
+    /// Strips of 1 row to all, panels of the full width down to one block of columns, each about
+    /// half as much again as the one before.
+    fn prices(&self) -> Vec<Price> {
+        let height = self
+            .phases
+            .iter()
+            .map(|p| p.sweep.height)
+            .max()
+            .unwrap_or(0)
+            .max(1);
+        let rows = self.phases.iter().flat_map(|p| &p.sweep.rows);
+        let width = rows
+            .map(|r| self.graph.tensor(r.tensor).w())
+            .max()
+            .unwrap_or(0)
+            .max(1);
+        let blocks = width.div_ceil(super::COLUMN_BLOCK);
+        let strips = self
+            .options
+            .strip
+            .map_or_else(|| ladder(height), |s| vec![s.min(height)]);
+        let panels = self
+            .options
+            .panels
+            .map_or_else(|| ladder(blocks), |p| vec![p.min(blocks)]);
+        let mut prices = Vec::with_capacity(strips.len() * panels.len());
+        for &panels in &panels {
+            let cuts = self.cuts(panels);
+            for &strip in &strips {
+                let draft = self.sketch(strip, &cuts, Limit::Settled);
+                let choice = Choice { strip, panels };
+                prices.push(Price {
+                    choice,
+                    bytes: draft.peak.total(),
+                    seconds: draft.seconds,
+                });
+            }
+        }
+        prices
+    }
+
+    fn cuts(&self, panels: u64) -> Vec<Cut> {
+        self.phases
+            .iter()
+            .map(|p| Cut::new(self.graph, &p.sweep, panels))
+            .collect()
+    }
+
+    fn least(&self, mut prices: Vec<Price>) -> u64 {
+        prices.sort_by_key(|p| p.bytes);
+        let mut least = u64::MAX;
+        for price in prices {
+            if price.bytes >= least {
+                break;
+            }
+            least = least.min(self.draft(price.choice, Limit::Done).peak.total());
+        }
+        least
+    }
+
+    /// All of a plan.
+    fn draft(&self, choice: Choice, limit: Limit) -> Draft {
+        let cuts = self.cuts(choice.panels);
+        let mut draft = self.sketch(choice.strip, &cuts, limit);
+        for ((plan, phase), cut) in draft.phases.iter_mut().zip(&self.phases).zip(cuts) {
+            plan.sweep = phase.sweep.clone();
+            plan.panels = cut.panels;
+        }
+        draft
+    }
+
+    /// A plan without its sweeps and panels.
+    fn sketch(&self, strip: u64, cuts: &[Cut], limit: Limit) -> Draft {
+        let mut layout = Layouts::new(self.graph);
+        layout.pack_weights();
+        let mut seconds = 0.0;
+        let mut plans = Vec::with_capacity(self.phases.len());
+        for (phase, cut) in self.phases.iter().zip(cuts) {
+            for &node in &phase.dense {
+                layout.dense(node);
+            }
+            let plan = self.phase(phase, strip, cut, limit, &mut layout);
+            let load = cost::Load {
+                sweep: &phase.sweep,
+                pace: &plan.pace,
+                widths: &cut.total,
+                panels: cut.panels.len() as u64,
+                pools: plan.pools.iter().map(|p| p.slot_bytes * p.slots).sum(),
+                threads: self.options.threads,
+            };
+            let items = phase
+                .sweep
+                .rows
+                .iter()
+                .map(|r| self.graph.tensor(r.tensor).n())
+                .max()
+                .unwrap_or(0);
+            seconds += load.seconds(self.graph) * items as f64;
+            plans.push(plan);
+        }
+        let (node_mem, tensor_mem) = (layout.node_mem.clone(), layout.tensor_mem.clone());
+        let requests = layout.requests();
+        let (script, buffers, arena) = match limit {
+            Limit::Settled => (Vec::new(), Vec::new(), super::load(&requests)),
+            Limit::Done => layout.script(&requests),
+        };
+        let peak = Peak {
+            program: footprint::PROGRAM + footprint::graph_bytes(self.graph),
+            threads: footprint::THREAD * self.options.threads as u64,
+            constants: footprint::constant_bytes(self.graph),
+            io: self.options.io_bytes,
+            arena,
+        };
+        Draft {
+            phases: plans,
+            buffers,
+            script,
+            node_mem,
+            tensor_mem,
+            peak,
+            seconds,
+        }
+    }
+
+    fn phase(
+        &self,
+        phase: &Phase,
+        strip: u64,
+        cut: &Cut,
+        limit: Limit,
+        layout: &mut Layouts<'_>,
+    ) -> PhasePlan {
+        let sweep = &phase.sweep;
+        let strip = strip.min(sweep.height.max(1));
+        let channels = sweep.rows.iter().map(|r| self.graph.tensor(r.tensor).c());
+        let row_bytes: Vec<u64> = channels
+            .zip(&cut.widest)
+            .map(|(c, width)| 4 * c * width)
+            .collect();
+        let (pool_of, slot_bytes) = live::pools(sweep, &row_bytes);
+        let (pace, usage) = Self::pace(sweep, strip, &row_bytes, &pool_of, &slot_bytes, limit);
+        let homes = layout.homes(&sweep.rows, &pool_of);
+        let turn = live::super_turn(sweep);
+        let mems = layout.sweep(sweep, &slot_bytes, &usage.slots);
+        let pools = (mems.into_iter().zip(slot_bytes).zip(usage.slots))
+            .map(|((mem, slot_bytes), slots)| Pool {
+                mem,
+                slot_bytes,
+                slots,
+            })
+            .collect();
+        let (turns, carry) = (usage.turns, usage.carry);
+        PhasePlan {
+            sweep: Sweep::default(),
+            strip,
+            pace,
+            panels: vec![],
+            homes,
+            pools,
+            turn,
+            turns,
+            carry,
+        }
+    }
+
+    /// The pace with delays where they save memory, without where they do not.
+    fn pace(
+        sweep: &Sweep,
+        strip: u64,
+        row_bytes: &[u64],
+        pool_of: &[Option<usize>],
+        slot_bytes: &[u64],
+        limit: Limit,
+    ) -> (Vec<Pace>, live::Usage) {
+        let usage = |pace: &[Pace], limit| {
+            live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), limit)
+        };
+        let bytes = |u: &live::Usage| {
+            u.slots
+                .iter()
+                .zip(slot_bytes)
+                .map(|(s, b)| s * b)
+                .sum::<u64>()
+        };
+        let prompt = sweep.pace(strip);
+        let mut late = prompt.clone();
+        delay::delay(sweep, row_bytes, &mut late);
+        let settled = usage(&prompt, Limit::Settled);
+        let pace = if late != prompt && bytes(&usage(&late, Limit::Settled)) < bytes(&settled) {
+            late
+        } else {
+            prompt
+        };
+        let usage = usage(&pace, limit);
+        (pace, usage)
+    }
+}
+
+/// 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
+fn ladder(most: u64) -> Vec<u64> {
+    let powers = (0..63).map(|k| 1u64 << k).take_while(|&p| p < most);
+    let mut steps: Vec<u64> = powers
+        .flat_map(|p| [p, p + p / 2])
+        .filter(|&s| s < most)
+        .collect();
+    steps.push(most);
+    steps.dedup();
+    steps
+}
+
+/// Buffers as they come up, with the work that first and last uses each.
+struct Layouts<'a> {
+    graph: &'a Graph,
+    work: Vec<Instr>,
+    buffers: Vec<(Buffer, Range<usize>)>,
+    node_mem: Vec<Option<MemId>>,
+    tensor_mem: Vec<Option<MemId>>,
+}
+
+impl<'a> Layouts<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let (node_mem, tensor_mem) = (
+            vec![None; graph.nodes.len()],
+            vec![None; graph.tensors.len()],
+        );
+        Layouts {
+            graph,
+            work: Vec::new(),
+            buffers: Vec::new(),
+            node_mem,
+            tensor_mem,
+        }
+    }
+
+    fn add(&mut self, name: &str, class: Class, bytes: u64) -> MemId {
+        let now = self.work.len();
+        let buffer = Buffer {
+            name: name.into(),
+            class,
+            bytes,
+            birth: 0,
+            death: 0,
+            offset: 0,
+        };
+        self.buffers.push((buffer, now..now + 1));
+        MemId(self.buffers.len() as u32 - 1)
+    }
+
+    /// The buffer is used by the work that is being added.
+    fn touch(&mut self, mem: MemId) {
+        let life = &mut self.buffers[mem.at()].1;
+        life.end = life.end.max(self.work.len() + 1);
+    }
+
+    fn touch_tensor(&mut self, id: TensorId) {
+        if let Some(mem) = self.tensor_mem[id.at()] {
+            self.touch(mem);
+        }
+    }
+
+    fn add_tensor(&mut self, id: TensorId, class: Class) -> MemId {
+        let tensor = self.graph.tensor(id);
+        let mem = self.add(&tensor.name, class, tensor.bytes());
+        self.tensor_mem[id.at()] = Some(mem);
+        mem
+    }
+
+    fn pack_weights(&mut self) {
+        for (k, node) in self.graph.nodes.iter().enumerate() {
+            let bytes = footprint::packed_bytes(self.graph, node);
+            if bytes > 0 {
+                let mem = self.add(&node.name, Class::Weights, bytes);
+                self.node_mem[k] = Some(mem);
+                self.work.push(Instr::Pack {
+                    node: NodeId(k as u32),
+                });
+            }
+        }
+        for &id in &self.graph.inputs {
+            if self.graph.tensor(id).layout == Layout::Whole {
+                self.add_tensor(id, Class::Whole);
+            }
+        }
+    }
+
+    fn dense(&mut self, id: NodeId) {
+        let node = self.graph.node(id);
+        for &output in &node.outputs {
+            self.add_tensor(output, Class::Whole);
+        }
+        for &input in node.whole.iter().flatten() {
+            self.touch_tensor(input);
+        }
+        self.work.push(Instr::Dense { node: id });
+    }
+
+    /// Where the rows of a sweep are; stored tensors get their buffers.
+    fn homes(&mut self, rows: &[Rows], pool_of: &[Option<usize>]) -> Vec<Home> {
+        let home = |(rows, pool): (&Rows, &Option<usize>)| match *pool {
+            Some(pool) => Home::Slots(pool),
+            None => {
+                let known = self.tensor_mem[rows.tensor.at()];
+                let mem = known.unwrap_or_else(|| self.add_tensor(rows.tensor, Class::Stored));
+                self.touch(mem);
+                Home::Stored(mem)
+            }
+        };
+        rows.iter().zip(pool_of).map(home).collect()
+    }
+
+    /// The pools of a sweep, and the sums and results of its gathers.
+    fn sweep(&mut self, sweep: &Sweep, slot_bytes: &[u64], slots: &[u64]) -> Vec<MemId> {
+        let phase = self
+            .work
+            .iter()
+            .filter(|w| matches!(w, Instr::Sweep { .. }))
+            .count();
+        for step in &sweep.steps {
+            let Work::Node(id) = step.work else { continue };
+            let node = self.graph.node(id);
+            if matches!(node.op, Op::Gather(_)) {
+                self.add_tensor(node.outputs[0], Class::Whole);
+                let bytes = footprint::sum_bytes(self.graph, node);
+                if bytes > 0 {
+                    self.node_mem[id.at()] = Some(self.add(&node.name, Class::Sums, bytes));
+                }
+            }
+            for &input in node.whole.iter().flatten() {
+                self.touch_tensor(input);
+            }
+            if let Some(mem) = self.node_mem[id.at()] {
+                self.touch(mem);
+            }
+        }
+        let pools = slot_bytes.iter().zip(slots);
+        let mems = pools.map(|(bytes, slots)| {
+            self.add(
+                &format!("rows of {bytes} bytes"),
+                Class::Rows,
+                bytes * slots,
+            )
+        });
+        let mems = mems.collect();
+        self.work.push(Instr::Sweep { phase });
+        mems
+    }
+
+    /// When each buffer is alive, by work.
+    fn requests(&mut self) -> Vec<Request> {
+        for &id in &self.graph.outputs {
+            if let (Layout::Whole, Some(mem)) =
+                (self.graph.tensor(id).layout, self.tensor_mem[id.at()])
+            {
+                self.buffers[mem.at()].1.end = self.work.len();
+            }
+        }
+        // weights stay packed from one run to the next
+        for (buffer, life) in &mut self.buffers {
+            if buffer.class == Class::Weights {
+                *life = 0..self.work.len();
+            }
+        }
+        self.buffers
+            .iter()
+            .map(|(b, life)| Request {
+                bytes: b.bytes,
+                life: life.clone(),
+            })
+            .collect()
+    }
+
+    /// Places the buffers and writes the script around the work.
+    fn script(self, requests: &[Request]) -> (Vec<Instr>, Vec<Buffer>, u64) {
+        let (offsets, arena) = place(requests);
+        let mut births: Vec<Vec<usize>> = vec![Vec::new(); self.work.len() + 1];
+        let mut deaths = births.clone();
+        for (k, request) in requests.iter().enumerate() {
+            births[request.life.start].push(k);
+            deaths[request.life.end].push(k);
+        }
+        let placed = self.buffers.into_iter().zip(offsets);
+        let mut buffers: Vec<Buffer> = placed
+            .map(|((b, _), offset)| Buffer { offset, ..b })
+            .collect();
+        let mut script = Vec::with_capacity(self.work.len() + 2 * requests.len());
+        for (now, work) in self.work.into_iter().enumerate() {
+            for &k in &births[now] {
+                buffers[k].birth = script.len();
+                script.push(Instr::Alloc {
+                    mem: MemId(k as u32),
+                });
+            }
+            script.push(work);
+            for &k in &deaths[now + 1] {
+                buffers[k].death = script.len();
+                script.push(Instr::Free {
+                    mem: MemId(k as u32),
+                });
+            }
+        }
+        (script, buffers, arena)
+    }
+}

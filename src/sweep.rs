@@ -1,0 +1,607 @@
+//! A graph cut into phases, and how fronts move within one: the only notion of time.
+//!
+//! A **phase** is one sweep from top to bottom. A node belongs to the first phase in which all it
+//! needs of *whole* tensors is complete; rows that a later phase reads are stored. Within a sweep
+//! every **step** (a source, an op, a save) advances once a **turn**, in a fixed order:
+//!
+//! ```text
+//!             turn 0        turn 1        turn 2            h = 4 rows a turn
+//!  source   0 1 2 3       4 5 6 7       8 9                 moves by itself, then ends
+//!  conv     0 1 2           3 4 5 6       7 8 9             lags one row: it reads one below
+//!  conv     0 1               2 3 4 5       6 7 8 9         lags two
+//! ```
+//!
+//! [`Fronts`] is that recurrence. Planner, simulator and runtimes all step it; which rows a turn
+//! makes is stored nowhere.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::graph::{Axis, Graph, Layout, NodeId, Op, Side, TensorId};
+
+/// A reduced fraction: rows of one tensor per row of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ratio {
+    /// Numerator, at least 1.
+    pub num: u64,
+    /// Denominator, at least 1.
+    pub den: u64,
+}
+
+impl Ratio {
+    /// `num / den`, reduced.
+    pub fn new(num: u64, den: u64) -> Self {
+        let (num, den) = (num.max(1), den.max(1));
+        let g = gcd(u128::from(num), u128::from(den)) as u64;
+        Ratio {
+            num: num / g,
+            den: den / g,
+        }
+    }
+
+    /// The product, or `None` where it does not fit.
+    fn times(self, other: Ratio) -> Option<Ratio> {
+        let num = u128::from(self.num) * u128::from(other.num);
+        let den = u128::from(self.den) * u128::from(other.den);
+        let g = gcd(num, den);
+        Some(Ratio {
+            num: u64::try_from(num / g).ok()?,
+            den: u64::try_from(den / g).ok()?,
+        })
+    }
+
+    fn inverse(self) -> Ratio {
+        Ratio {
+            num: self.den,
+            den: self.num,
+        }
+    }
+
+    /// `⌈x · self⌉`, as much as fits.
+    pub fn ceil_of(self, x: u64) -> u64 {
+        let v = (u128::from(x) * u128::from(self.num)).div_ceil(u128::from(self.den));
+        u64::try_from(v).unwrap_or(u64::MAX)
+    }
+
+    /// As a number.
+    pub fn value(self) -> f64 {
+        self.num as f64 / self.den as f64
+    }
+}
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// What a step does with the rows it advances over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Work {
+    /// Reads rows of graph input `_` from its source.
+    Load(usize),
+    /// Nothing: the rows were stored by an earlier phase.
+    Recall,
+    /// Runs the node.
+    Node(NodeId),
+    /// Gives rows to the sink of graph output `_`.
+    Save(usize),
+}
+
+/// One op in every turn of a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// What it does.
+    pub work: Work,
+    /// Rows it reads, by operand and segment.
+    pub reads: Vec<Read>,
+    /// The tensor whose front it moves, an index into [`Sweep::rows`]; none for a gather or a save.
+    pub makes: Option<usize>,
+    /// Rows that it passes over in all: the height of its output, or of what it gathers or saves.
+    pub height: u64,
+    /// Its rows per row of the sweep's largest source.
+    pub ratio: Ratio,
+}
+
+impl Step {
+    /// Whether its front moves by itself.
+    pub fn is_source(&self) -> bool {
+        self.reads.is_empty()
+    }
+}
+
+/// Rows of one tensor that a step reads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Read {
+    /// Index into [`Sweep::rows`].
+    pub rows: usize,
+    /// Which of its rows each of the step's rows reads.
+    pub axis: Axis,
+    /// The same for columns.
+    pub cols: Axis,
+}
+
+/// A tensor whose rows move in a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rows {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// The step that moves its front.
+    pub maker: usize,
+    /// Steps that read it, with the index of the read.
+    pub readers: Vec<(usize, usize)>,
+    /// Whether all of it is kept in memory of its own, because another phase made it or reads it.
+    pub stored: bool,
+}
+
+/// One pass over the image, from top to bottom.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Sweep {
+    /// The steps of a turn, in order.
+    pub steps: Vec<Step>,
+    /// The tensors whose rows move.
+    pub rows: Vec<Rows>,
+    /// Rows of the largest source; 0 in a phase without a sweep.
+    pub height: u64,
+}
+
+/// Ops over whole tensors, then a sweep.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Phase {
+    /// Run before the sweep, in order.
+    pub dense: Vec<NodeId>,
+    /// The sweep; the last phase may have none.
+    pub sweep: Sweep,
+}
+
+/// Cuts `graph` into phases.
+///
+/// # Errors
+/// [`Error::Model`] where a tensor is read before it is made.
+pub fn phases(graph: &Graph) -> Result<Vec<Phase>> {
+    let at = Levels::of(graph)?;
+    let scales = scales(graph);
+    let count = at.count(graph);
+    let mut phases = vec![Phase::default(); count];
+    for (p, phase) in phases.iter_mut().enumerate() {
+        phase.dense = at
+            .nodes_in(graph, p)
+            .filter(|n| matches!(graph.node(*n).op, Op::Dense(_)))
+            .collect();
+        phase.sweep = Builder {
+            graph,
+            at: &at,
+            scales: &scales,
+            phase: p,
+            sweep: Sweep::default(),
+        }
+        .build();
+    }
+    Ok(phases)
+}
+
+/// In which phase each node runs, and from which phase on each tensor can be read whole.
+struct Levels {
+    node: Vec<usize>,
+    /// For rows: the phase whose sweep makes them. For whole tensors: the first phase that can read.
+    tensor: Vec<usize>,
+    /// The last phase that reads a tensor's rows.
+    last_read: Vec<usize>,
+}
+
+impl Levels {
+    fn of(graph: &Graph) -> Result<Self> {
+        let mut tensor = vec![usize::MAX; graph.tensors.len()];
+        for id in graph
+            .inputs
+            .iter()
+            .chain(graph.constants.iter().map(|(id, _)| id))
+        {
+            tensor[id.at()] = 0;
+        }
+        let mut node = Vec::with_capacity(graph.nodes.len());
+        let mut last_read = vec![0; graph.tensors.len()];
+        for n in &graph.nodes {
+            let rows = n
+                .operands
+                .iter()
+                .chain(&n.extras)
+                .flat_map(|o| o.0.iter().map(|s| s.tensor));
+            let mut level = 0;
+            for id in rows.clone().chain(n.whole.iter().flatten().copied()) {
+                if tensor[id.at()] == usize::MAX {
+                    let why = format!("reads `{}` before it is made", graph.tensor(id).name);
+                    return Err(Error::model(&n.name, why));
+                }
+                level = level.max(tensor[id.at()]);
+            }
+            for id in rows {
+                last_read[id.at()] = last_read[id.at()].max(level);
+            }
+            let ready = if matches!(n.op, Op::Gather(_)) {
+                level + 1
+            } else {
+                level
+            };
+            for id in &n.outputs {
+                tensor[id.at()] = ready;
+            }
+            node.push(level);
+        }
+        for id in &graph.outputs {
+            if tensor[id.at()] == usize::MAX {
+                return Err(Error::model(
+                    "graph",
+                    format!("output `{}` is never made", graph.tensor(*id).name),
+                ));
+            }
+        }
+        Ok(Levels {
+            node,
+            tensor,
+            last_read,
+        })
+    }
+
+    fn count(&self, graph: &Graph) -> usize {
+        let outputs = graph.outputs.iter().map(|id| self.tensor[id.at()]);
+        self.node
+            .iter()
+            .copied()
+            .chain(outputs)
+            .max()
+            .map_or(1, |p| p + 1)
+    }
+
+    fn nodes_in<'a>(&'a self, graph: &'a Graph, phase: usize) -> impl Iterator<Item = NodeId> + 'a {
+        (0..graph.nodes.len())
+            .filter(move |&n| self.node[n] == phase)
+            .map(|n| NodeId(n as u32))
+    }
+}
+
+/// Rows (or columns) of `to` for each of `from`, exactly: the strides between them, not the ratio of
+/// their lengths. None where no op in strips connects them.
+pub fn scale(graph: &Graph, from: TensorId, to: TensorId, side: Side) -> Option<Ratio> {
+    let mut scale = vec![None; graph.tensors.len()];
+    scale[from.at()] = Some(Ratio::new(1, 1));
+    follow(&links(graph, side), from.at(), &mut scale);
+    scale[to.at()]
+}
+
+/// Rows per row of the first tensor of the same connected part of the graph, exactly; where two
+/// ways disagree (a ceiling on one of them), the first found holds.
+fn scales(graph: &Graph) -> Vec<Ratio> {
+    let links = links(graph, Side::Rows);
+    let mut scale: Vec<Option<Ratio>> = vec![None; graph.tensors.len()];
+    for root in 0..graph.tensors.len() {
+        if scale[root].is_none() && graph.tensors[root].layout == Layout::Rows {
+            scale[root] = Some(Ratio::new(graph.tensors[root].h(), 1));
+            follow(&links, root, &mut scale);
+        }
+    }
+    scale
+        .into_iter()
+        .map(|s| s.unwrap_or(Ratio::new(1, 1)))
+        .collect()
+}
+
+/// For each tensor those that an op in strips connects it with, and their rows per row of it.
+fn links(graph: &Graph, side: Side) -> Vec<Vec<(usize, Ratio)>> {
+    let mut links = vec![Vec::new(); graph.tensors.len()];
+    for node in graph.nodes.iter().filter(|n| n.op.in_strips()) {
+        let out = node.outputs[0].at();
+        for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
+            let axis = graph.axis(node, k, side);
+            if k >= node.operands.len() && axis.input != axis.output {
+                // one column that stands for all has no scale
+                continue;
+            }
+            let ratio = row_ratio(&axis);
+            for segment in &operand.0 {
+                links[segment.tensor.at()].push((out, ratio));
+                links[out].push((segment.tensor.at(), ratio.inverse()));
+            }
+        }
+    }
+    links
+}
+
+/// Gives a scale to all that is linked with `root`, which has one.
+fn follow(links: &[Vec<(usize, Ratio)>], root: usize, scale: &mut [Option<Ratio>]) {
+    let mut todo = vec![root];
+    while let Some(t) = todo.pop() {
+        for &(to, ratio) in &links[t] {
+            if let (None, Some(from)) = (scale[to], scale[t]) {
+                // a ratio of 64-bit numbers that does not fit stays as it was
+                scale[to] = Some(from.times(ratio).unwrap_or(from));
+                todo.push(to);
+            }
+        }
+    }
+}
+
+/// Output rows per input row.
+fn row_ratio(axis: &Axis) -> Ratio {
+    use crate::graph::Window::*;
+    match &axis.window {
+        Same => Ratio::new(1, 1),
+        Taps { stride, .. } => Ratio::new(1, *stride),
+        Transposed { stride, .. } => Ratio::new(*stride, 1),
+        Repeat { factor } => Ratio::new(*factor, 1),
+        Interp(_) => Ratio::new(axis.output, axis.input),
+    }
+}
+
+struct Builder<'a> {
+    graph: &'a Graph,
+    at: &'a Levels,
+    scales: &'a [Ratio],
+    phase: usize,
+    sweep: Sweep,
+}
+
+impl Builder<'_> {
+    fn build(mut self) -> Sweep {
+        let graph = self.graph;
+        for id in self.at.nodes_in(graph, self.phase) {
+            let node = graph.node(id);
+            if matches!(node.op, Op::Dense(_)) {
+                continue;
+            }
+            let mut reads = Vec::new();
+            for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
+                let axis = graph.axis(node, k, Side::Rows);
+                let cols = graph.axis(node, k, Side::Cols);
+                for segment in &operand.0 {
+                    let rows = self.rows(segment.tensor);
+                    reads.push(Read {
+                        rows,
+                        axis: axis.clone(),
+                        cols: cols.clone(),
+                    });
+                }
+            }
+            let (makes, passed) = match node.op {
+                Op::Gather(_) => (None, node.operands[0].0[0].tensor),
+                _ => (Some(self.add_rows(node.outputs[0])), node.outputs[0]),
+            };
+            self.push(Work::Node(id), reads, makes, passed);
+            if makes.is_some() {
+                self.save(node.outputs[0]);
+            }
+        }
+        if self.phase == 0 {
+            for &id in graph.inputs.iter().filter(|id| graph.outputs.contains(id)) {
+                if graph.tensor(id).layout == Layout::Rows {
+                    self.rows(id);
+                    self.save(id);
+                }
+            }
+        }
+        let largest = self
+            .sweep
+            .steps
+            .iter()
+            .filter(|s| s.is_source())
+            .map(|s| s.ratio);
+        if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
+            for step in &mut self.sweep.steps {
+                step.ratio = step
+                    .ratio
+                    .times(largest.inverse())
+                    .unwrap_or(Ratio::new(1, 1));
+            }
+            let sources = self.sweep.steps.iter().filter(|s| s.is_source());
+            self.sweep.height = sources
+                .map(|s| s.ratio.inverse().ceil_of(s.height))
+                .max()
+                .unwrap_or(0);
+        }
+        self.sweep
+    }
+
+    /// The local index of `tensor`, with a source step where this phase did not make it.
+    fn rows(&mut self, tensor: TensorId) -> usize {
+        if let Some(k) = self.sweep.rows.iter().position(|r| r.tensor == tensor) {
+            return k;
+        }
+        let k = self.add_rows(tensor);
+        let input = self.graph.inputs.iter().position(|&id| id == tensor);
+        let work = input.map_or(Work::Recall, Work::Load);
+        if input.is_some() {
+            self.sweep.rows[k].stored = false;
+        }
+        self.push(work, Vec::new(), Some(k), tensor);
+        k
+    }
+
+    fn add_rows(&mut self, tensor: TensorId) -> usize {
+        let stored = self.at.tensor[tensor.at()] < self.at.last_read[tensor.at()];
+        self.sweep.rows.push(Rows {
+            tensor,
+            maker: 0,
+            readers: Vec::new(),
+            stored,
+        });
+        self.sweep.rows.len() - 1
+    }
+
+    /// A save step where `tensor` is a graph output.
+    fn save(&mut self, tensor: TensorId) {
+        let outputs: Vec<usize> = (0..self.graph.outputs.len())
+            .filter(|&k| self.graph.outputs[k] == tensor)
+            .collect();
+        for k in outputs {
+            let t = self.graph.tensor(tensor);
+            let same = |len| Axis {
+                window: crate::graph::Window::Same,
+                input: len,
+                output: len,
+            };
+            let rows = self
+                .sweep
+                .rows
+                .iter()
+                .position(|r| r.tensor == tensor)
+                .expect("made just before");
+            self.push(
+                Work::Save(k),
+                vec![Read {
+                    rows,
+                    axis: same(t.h()),
+                    cols: same(t.w()),
+                }],
+                None,
+                tensor,
+            );
+        }
+    }
+
+    fn push(&mut self, work: Work, reads: Vec<Read>, makes: Option<usize>, passed: TensorId) {
+        let step = self.sweep.steps.len();
+        for (k, read) in reads.iter().enumerate() {
+            self.sweep.rows[read.rows].readers.push((step, k));
+        }
+        if let Some(made) = makes {
+            self.sweep.rows[made].maker = step;
+        }
+        let height = self.graph.tensor(passed).h();
+        let ratio = self.scales[passed.at()];
+        self.sweep.steps.push(Step {
+            work,
+            reads,
+            makes,
+            height,
+            ratio,
+        });
+    }
+}
+
+/// How fast a step goes: at most `cap` rows a turn, in whole grains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Pace {
+    /// Rows that are made together, at least 1.
+    pub grain: u64,
+    /// A row at which a grain starts, less than `grain`.
+    pub offset: u64,
+    /// Most rows in one turn, a multiple of the grain.
+    pub cap: u64,
+    /// Rows that it stays behind what its inputs allow, until they end; for a source, rows that it
+    /// stays behind its schedule.
+    pub delay: u64,
+}
+
+impl Sweep {
+    /// The pace of every step at `strip` rows of the largest source a turn, without delays.
+    pub fn pace(&self, strip: u64) -> Vec<Pace> {
+        let at = |s: &Step| Pace {
+            grain: 1,
+            offset: 0,
+            cap: s.ratio.ceil_of(strip).clamp(1, s.height.max(1)),
+            delay: 0,
+        };
+        self.steps.iter().map(at).collect()
+    }
+}
+
+/// The fronts of a sweep, turn by turn.
+#[derive(Debug, Clone)]
+pub struct Fronts<'a> {
+    sweep: &'a Sweep,
+    pace: &'a [Pace],
+    strip: u64,
+    turn: u64,
+    /// Rows that each step has passed.
+    passed: Vec<u64>,
+    behind: usize,
+}
+
+impl<'a> Fronts<'a> {
+    /// Before the first turn.
+    pub fn new(sweep: &'a Sweep, pace: &'a [Pace], strip: u64) -> Self {
+        let behind = sweep.steps.iter().filter(|s| s.height > 0).count();
+        Fronts {
+            sweep,
+            pace,
+            strip,
+            turn: 0,
+            passed: vec![0; sweep.steps.len()],
+            behind,
+        }
+    }
+
+    /// Whether every step has passed all its rows.
+    pub fn done(&self) -> bool {
+        self.behind == 0
+    }
+
+    /// The turn that is being made.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Rows that step `i` has passed.
+    pub fn passed(&self, i: usize) -> u64 {
+        self.passed[i]
+    }
+
+    /// How many rows of [`Sweep::rows`] `rows` exist.
+    pub fn front(&self, rows: usize) -> u64 {
+        self.passed[self.sweep.rows[rows].maker]
+    }
+
+    /// Advances step `i`, whose inputs have advanced in this turn, and returns the rows it makes.
+    pub fn advance(&mut self, i: usize) -> Range<u64> {
+        let (step, pace, from) = (&self.sweep.steps[i], &self.pace[i], self.passed[i]);
+        if from >= step.height {
+            return from..from;
+        }
+        let mut to = if step.is_source() {
+            let schedule = (self.turn + 1).saturating_mul(self.strip);
+            step.ratio
+                .ceil_of(schedule)
+                .saturating_sub(pace.delay)
+                .min(from + pace.cap)
+        } else {
+            let mut to = from.saturating_add(pace.cap);
+            let held = step.reads.iter().any(|r| self.front(r.rows) < r.axis.input);
+            let delay = if held { pace.delay } else { 0 };
+            for read in &step.reads {
+                let ready = read
+                    .axis
+                    .ready(self.front(read.rows), from, to.saturating_add(delay));
+                to = to.min(ready.saturating_sub(delay).max(from));
+            }
+            to
+        };
+        to = to.clamp(from, step.height);
+        if to < step.height {
+            // below the first whole grain there is none
+            to = to.saturating_sub((to + pace.grain - pace.offset) % pace.grain.max(1));
+            to = to.max(from);
+        }
+        self.passed[i] = to;
+        if to == step.height {
+            self.behind -= 1;
+        }
+        from..to
+    }
+
+    /// Ends the turn.
+    pub fn end_turn(&mut self) {
+        self.turn += 1;
+    }
+
+    /// The first row of `rows` that a step still reads, as far as the steps have passed by now; its
+    /// height where none does.
+    pub fn tail(&self, rows: usize) -> u64 {
+        let readers = &self.sweep.rows[rows].readers;
+        let tail = |&(step, read): &(usize, usize)| {
+            self.sweep.steps[step].reads[read]
+                .axis
+                .tail(self.passed[step])
+        };
+        readers.iter().map(tail).min().unwrap_or(u64::MAX)
+    }
+}
