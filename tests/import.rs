@@ -3,7 +3,6 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use stripmill::graph::{Graph, Op};
 use stripmill::import::Model;
