@@ -44,6 +44,10 @@ pub(super) trait Element: Copy + Default + PartialOrd + Send + Sync + 'static {
     fn slice(data: DataRef<'_>) -> Option<&[Self]>;
     /// The same for writing.
     fn slice_mut<'a>(data: &'a mut DataMut<'_>) -> Option<&'a mut [Self]>;
+    /// Whether it is no number.
+    fn is_nan(self) -> bool {
+        self.partial_cmp(&self).is_none()
+    }
     /// As f64 (rounded, for large i64).
     fn to_f64(self) -> f64;
     /// From f64: integers truncate, and saturate at their bounds.

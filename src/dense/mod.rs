@@ -18,6 +18,7 @@ mod norm;
 mod pad;
 mod pool;
 mod reduce;
+mod resize;
 mod scalar;
 mod shape;
 mod value;
@@ -222,6 +223,8 @@ fn find(kind: &str) -> Option<Prepare> {
         "Split" => movement::split,
         "Slice" => movement::slice,
         "Pad" => pad::pad,
+
+        "Resize" | "Upsample" => resize::resize,
 
         "Gather" => index::gather,
         "GatherElements" => index::gather_elements,

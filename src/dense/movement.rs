@@ -35,7 +35,11 @@ pub(super) fn identity(_: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
 /// `Dropout` where it drops nothing; the second output is a mask of `true`.
 pub(super) fn dropout(_: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
     let x = inputs.get(0)?;
-    if let Some(training) = inputs.opt(2)
+    let drops = match inputs.opt(1) {
+        Some(ratio) => ratio.floats("ratio")? != [0.0],
+        None => true,
+    };
+    if let Some(training) = inputs.opt(2).filter(|_| drops)
         && training.truth("training_mode")?
     {
         return unsupported("training_mode must be false");

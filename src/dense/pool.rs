@@ -46,7 +46,7 @@ pub(super) fn max_pool(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
                     for i in 0..m.count {
                         let (to, from) = (m.position + i, m.place + i * m.step);
                         let first = found.as_ref().is_some_and(|f| f[to] < 0);
-                        if first || x[from] > y[to] || x[from] != x[from] {
+                        if first || x[from] > y[to] || x[from].is_nan() {
                             y[to] = x[from];
                             if let Some(found) = &mut found {
                                 found[to] = from as i64;

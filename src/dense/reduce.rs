@@ -176,8 +176,8 @@ pub(super) fn arg(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
 
 /// The order of two elements; NaN is larger than any number.
 fn compare<T: Element>(a: T, b: T) -> Ordering {
-    let nan = |x: T| x.partial_cmp(&x).is_none();
-    a.partial_cmp(&b).unwrap_or_else(|| nan(a).cmp(&nan(b)))
+    a.partial_cmp(&b)
+        .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 /// `TopK`: values and where they stood, the best first; of equals the first.
