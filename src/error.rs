@@ -54,6 +54,9 @@ pub enum Error {
     /// The caller asked for something that makes no sense (a wrong option, a missing input).
     #[error("{0}")]
     Usage(String),
+    /// The caller's progress function stopped the run.
+    #[error("stopped")]
+    Stopped,
     /// A plan that the checker did not accept.
     #[error("plan rejected: {0}")]
     Plan(String),

@@ -1,3 +1,7 @@
-//! The `stripmill` command.
+//! The `stripmill` command: arguments, messages and exit codes. The work is the library's.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -260,45 +260,65 @@ impl Levels {
     }
 }
 
+/// Rows (or columns) of `to` for each of `from`, exactly: the strides between them, not the ratio of
+/// their lengths. None where no op in strips connects them.
+pub fn scale(graph: &Graph, from: TensorId, to: TensorId, side: Side) -> Option<Ratio> {
+    let mut scale = vec![None; graph.tensors.len()];
+    scale[from.at()] = Some(Ratio::new(1, 1));
+    follow(&links(graph, side), from.at(), &mut scale);
+    scale[to.at()]
+}
+
 /// Rows per row of the first tensor of the same connected part of the graph, exactly; where two
 /// ways disagree (a ceiling on one of them), the first found holds.
 fn scales(graph: &Graph) -> Vec<Ratio> {
-    let mut links: Vec<Vec<(usize, Ratio)>> = vec![Vec::new(); graph.tensors.len()];
-    for node in &graph.nodes {
-        if !node.op.in_strips() {
-            continue;
-        }
-        let out = node.outputs[0].at();
-        for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
-            let ratio = row_ratio(&graph.axis(node, k, Side::Rows));
-            for segment in &operand.0 {
-                links[segment.tensor.at()].push((out, ratio));
-                links[out].push((segment.tensor.at(), ratio.inverse()));
-            }
-        }
-    }
+    let links = links(graph, Side::Rows);
     let mut scale: Vec<Option<Ratio>> = vec![None; graph.tensors.len()];
     for root in 0..graph.tensors.len() {
-        if scale[root].is_some() || graph.tensors[root].layout != Layout::Rows {
-            continue;
-        }
-        scale[root] = Some(Ratio::new(graph.tensors[root].h(), 1));
-        let mut todo = vec![root];
-        while let Some(t) = todo.pop() {
-            let from = scale[t].expect("set before it is queued");
-            for &(to, ratio) in &links[t] {
-                if scale[to].is_none() {
-                    let h = Ratio::new(graph.tensors[to].h(), 1);
-                    scale[to] = Some(from.times(ratio).unwrap_or(h));
-                    todo.push(to);
-                }
-            }
+        if scale[root].is_none() && graph.tensors[root].layout == Layout::Rows {
+            scale[root] = Some(Ratio::new(graph.tensors[root].h(), 1));
+            follow(&links, root, &mut scale);
         }
     }
     scale
         .into_iter()
         .map(|s| s.unwrap_or(Ratio::new(1, 1)))
         .collect()
+}
+
+/// For each tensor those that an op in strips connects it with, and their rows per row of it.
+fn links(graph: &Graph, side: Side) -> Vec<Vec<(usize, Ratio)>> {
+    let mut links = vec![Vec::new(); graph.tensors.len()];
+    for node in graph.nodes.iter().filter(|n| n.op.in_strips()) {
+        let out = node.outputs[0].at();
+        for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
+            let axis = graph.axis(node, k, side);
+            if k >= node.operands.len() && axis.input != axis.output {
+                // one column that stands for all has no scale
+                continue;
+            }
+            let ratio = row_ratio(&axis);
+            for segment in &operand.0 {
+                links[segment.tensor.at()].push((out, ratio));
+                links[out].push((segment.tensor.at(), ratio.inverse()));
+            }
+        }
+    }
+    links
+}
+
+/// Gives a scale to all that is linked with `root`, which has one.
+fn follow(links: &[Vec<(usize, Ratio)>], root: usize, scale: &mut [Option<Ratio>]) {
+    let mut todo = vec![root];
+    while let Some(t) = todo.pop() {
+        for &(to, ratio) in &links[t] {
+            if let (None, Some(from)) = (scale[to], scale[t]) {
+                // a ratio of 64-bit numbers that does not fit stays as it was
+                scale[to] = Some(from.times(ratio).unwrap_or(from));
+                todo.push(to);
+            }
+        }
+    }
 }
 
 /// Output rows per input row.
@@ -359,7 +379,12 @@ impl Builder<'_> {
                 }
             }
         }
-        let largest = self.sweep.steps.iter().filter(|s| s.is_source()).map(|s| s.ratio);
+        let largest = self
+            .sweep
+            .steps
+            .iter()
+            .filter(|s| s.is_source())
+            .map(|s| s.ratio);
         if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
             for step in &mut self.sweep.steps {
                 step.ratio = step

@@ -4,12 +4,14 @@
 mod arena;
 mod dense;
 mod gather;
+mod memory;
 mod pack;
 mod run;
 mod slots;
 mod step;
 mod tables;
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use rayon::ThreadPool;
@@ -21,6 +23,8 @@ use crate::io::{RowSink, RowSource};
 use crate::kernels::{Isa, Program};
 use crate::plan::{Instr, SafePlan};
 use crate::trace::Tracer;
+
+pub use memory::{available_memory, peak_resident_memory};
 
 use arena::Arena;
 
@@ -45,14 +49,15 @@ pub enum Drain {
 pub struct Stats {
     /// Seconds from the first row in to the outputs complete.
     pub seconds: f64,
-    /// Bytes read from storage by the sources.
+    /// Bytes read from storage by sources and sinks.
     pub bytes_read: u64,
-    /// Bytes written to storage by the sinks.
+    /// Bytes written to storage by sources and sinks.
     pub bytes_written: u64,
 }
 
-/// How far a run is: called after every turn with the turns done and those in all.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+/// How far a run is: called after every turn with the turns done and those in all. To break stops the
+/// run with [`Error::Stopped`].
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + Send);
 
 /// A plan with its arena allocated and its weights packed, ready to run any number of times.
 pub struct Engine {
@@ -172,12 +177,14 @@ impl Engine {
         for drain in &mut drains {
             if let Drain::Rows(sink) = drain {
                 sink.finish()?;
+                stats.bytes_read += sink.bytes_read();
                 stats.bytes_written += sink.bytes_written();
             }
         }
         for feed in &feeds {
             if let Feed::Rows(source) = feed {
                 stats.bytes_read += source.bytes_read();
+                stats.bytes_written += source.bytes_written();
             }
         }
         stats.seconds = start.elapsed().as_secs_f64();

@@ -1,6 +1,6 @@
 //! The script, and the turns of each sweep.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ impl Run<'_, '_> {
                         for panel in 0..phase.panels.len() {
                             Sweeping::new(self, p, panel, item).all(&mut |turns| {
                                 done += turns;
-                                progress(done, total);
+                                progress(done, total)
                             })?;
                         }
                         self.gathered(phase, item)?;
@@ -194,7 +194,7 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         }
     }
 
-    fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn all(&mut self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
         let phase = self.phase;
         let mut fronts = Fronts::new(&phase.sweep, &phase.pace, phase.strip);
         while !fronts.done() {
@@ -215,7 +215,9 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
                 }
             }
             fronts.end_turn();
-            progress(1);
+            if progress(1).is_break() {
+                return Err(Error::Stopped);
+            }
         }
         Ok(())
     }
@@ -302,13 +304,16 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         // what is read: rows by read, then weights, then whole operands
         let mut shared: Vec<Range<usize>> = Vec::new();
         let mut tables: Vec<RowTable> = Vec::with_capacity(sweep_step.reads.len());
-        for (k, read) in sweep_step.reads.iter().enumerate() {
-            let cols = &step::span(node, k, read, &self.panel.windows[read.rows], &out_cols);
+        for read in &sweep_step.reads {
+            let start = self.panel.windows[read.rows].start;
+            let cols = Some(read.cols.span(&out_cols))
+                .filter(|span| !span.is_empty())
+                .unwrap_or(start..start);
             let table = RowTable::new(&read.axis, &made, shared.len());
             for y in table.rows.clone() {
                 shared.push(
                     self.slots
-                        .bytes(read.rows, &self.places[read.rows], y, cols)?,
+                        .bytes(read.rows, &self.places[read.rows], y, &cols)?,
                 );
             }
             tables.push(table);

@@ -9,6 +9,7 @@ mod expr;
 mod fuse;
 mod interp;
 mod op;
+mod reach;
 mod rows;
 mod weight;
 
@@ -16,6 +17,7 @@ pub use expr::{Arg, Expr, Inst};
 pub use fuse::fuse;
 pub use interp::{Coordinate, Interp, InterpMode, NearestRound};
 pub use op::{Conv, Gather, Moments, Op, Pool, PoolKind};
+pub use reach::{Field, Reach, reach, receptive_field};
 pub use rows::{Axis, Border, Window};
 pub use weight::{Weight, WeightSource};
 

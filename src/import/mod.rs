@@ -6,6 +6,7 @@
 
 mod constant;
 mod lower;
+mod multiple;
 mod onnx;
 mod open;
 

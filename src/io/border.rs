@@ -94,20 +94,20 @@ impl Pad {
         }
     }
 
-    /// The part of `output`, made of the padded `input`, that shows `input` itself. Where the border
-    /// ends within an output pixel, that pixel belongs to it.
-    pub fn crop(&self, input: ImageShape, output: ImageShape) -> Crop {
-        let part = |before: u64, len: u64, padded: u64, output: u64| {
-            let scaled = |x: u64| u128::from(x) * u128::from(output);
-            let padded = u128::from(padded);
-            let start = scaled(before) / padded;
-            let end = scaled(before + len).div_ceil(padded);
-            // Neither exceeds `output`.
-            (start as u64, (end - start) as u64)
-        };
+    /// The part of `output`, made of the padded `input`, that shows `input` itself. `rows` and `cols`
+    /// are output pixels for each input pixel, as numerator and denominator. What the network lost or
+    /// added at the ends is taken to be the same at both. Where the border ends within an output
+    /// pixel, that pixel belongs to the image.
+    pub fn crop(
+        &self,
+        input: ImageShape,
+        output: ImageShape,
+        rows: (u64, u64),
+        cols: (u64, u64),
+    ) -> Crop {
         let padded = self.padded(input);
-        let (top, height) = part(self.top, input.h, padded.h, output.h);
-        let (left, width) = part(self.left, input.w, padded.w, output.w);
+        let (top, height) = part(self.top, input.h, padded.h, output.h, rows);
+        let (left, width) = part(self.left, input.w, padded.w, output.w, cols);
         Crop {
             top,
             left,
@@ -115,6 +115,20 @@ impl Pad {
             width,
         }
     }
+}
+
+/// Where the outputs of inputs `before..before + len` of `padded` start, and how many they are.
+fn part(before: u64, len: u64, padded: u64, output: u64, (num, den): (u64, u64)) -> (u64, u64) {
+    let [before, len, padded, output, num, den] =
+        [before, len, padded, output, num.max(1), den.max(1)].map(i128::from);
+    // in halves of an output pixel's `den`-th: the output's middle is the padded input's middle
+    let lost = padded * num - output * den;
+    let start = (2 * before * num - lost)
+        .div_euclid(2 * den)
+        .clamp(0, output);
+    let end = 2 * (before + len) * num - lost;
+    let end = (end + 2 * den - 1).div_euclid(2 * den).clamp(start, output);
+    (start as u64, (end - start) as u64)
 }
 
 /// One axis of a padded image.
@@ -416,5 +430,46 @@ impl<S: RowSink> RowSink for Cropped<S> {
 
     fn bytes_read(&self) -> u64 {
         self.inner.bytes_read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The crop of `input` pixels with `pad` on each side, `more` at the end, and `output` out.
+    fn crop(input: u64, pad: u64, more: u64, output: u64, scale: (u64, u64)) -> (u64, u64) {
+        let shape = |h| ImageShape {
+            n: 1,
+            c: 3,
+            h,
+            w: h,
+        };
+        let pad = Pad::around(PadMode::Edge, pad);
+        let pad = Pad {
+            bottom: pad.bottom + more,
+            right: pad.right + more,
+            ..pad
+        };
+        let crop = pad.crop(shape(input), shape(output), scale, scale);
+        assert_eq!((crop.top, crop.height), (crop.left, crop.width));
+        (crop.top, crop.height)
+    }
+
+    #[test]
+    fn crops_show_the_image() {
+        // as it is, doubled, quartered
+        assert_eq!(crop(437, 0, 11, 448, (1, 1)), (0, 437));
+        assert_eq!(crop(437, 8, 11, 464, (1, 1)), (8, 437));
+        assert_eq!(crop(437, 8, 11, 928, (2, 1)), (16, 874));
+        assert_eq!(crop(437, 8, 11, 116, (1, 4)), (2, 110));
+        // valid convolutions that take away what was added, at double size and with a multiple
+        assert_eq!(crop(100, 7, 0, 200, (2, 1)), (0, 200));
+        assert_eq!(crop(437, 28, 3, 440, (1, 1)), (0, 437));
+        assert_eq!(crop(100, 18, 0, 200, (2, 1)), (0, 200));
+        // half of what was added is taken away
+        assert_eq!(crop(100, 10, 0, 110, (1, 1)), (5, 100));
+        // more is taken away than was added
+        assert_eq!(crop(100, 2, 0, 84, (1, 1)), (0, 84));
     }
 }

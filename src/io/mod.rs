@@ -30,6 +30,7 @@ pub use convert::{Alpha, Bits, Channels, ReadOptions, WriteOptions};
 pub use file::{FileSink, FileSource};
 pub use memory::{FnSource, Layout, MemorySink, MemorySource};
 pub use npy::{read_value, write_value};
+pub use output::PendingFile;
 
 pub(crate) mod mapped;
 

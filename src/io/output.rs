@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 
 /// An output under way. Dropped without [`PendingFile::commit`] it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct PendingFile {
+pub struct PendingFile {
     file: File,
     /// The name it was asked for, for messages.
     asked: PathBuf,
@@ -31,7 +31,10 @@ pub(super) struct PendingFile {
 
 impl PendingFile {
     /// Starts a file that will stand at `asked`, replacing what is there.
-    pub(super) fn create(asked: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] naming the file, where nothing can be written there.
+    pub fn create(asked: &Path) -> Result<Self> {
         let at = |e: io::Error| Error::io(asked, e);
         let target = resolve(asked).map_err(at)?;
         let folder = match target.parent() {
@@ -79,7 +82,7 @@ impl PendingFile {
     }
 
     /// The name it was asked for.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.asked
     }
 
@@ -89,7 +92,10 @@ impl PendingFile {
     }
 
     /// Puts the complete file on the disk and under its name.
-    pub(super) fn commit(mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] naming the file. Nothing is left behind then.
+    pub fn commit(mut self) -> Result<()> {
         self.name().map_err(|e| Error::io(&self.asked, e))
     }
 

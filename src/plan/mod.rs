@@ -15,6 +15,7 @@ mod check;
 mod cost;
 mod delay;
 pub(crate) mod footprint;
+mod lag;
 mod live;
 mod place;
 mod simulate;
@@ -22,6 +23,7 @@ mod windows;
 
 pub use build::{least_budget, plan};
 pub use check::{SafePlan, check};
+pub use lag::lags;
 pub use place::{Request, load, place};
 pub use simulate::simulate;
 

@@ -27,9 +27,9 @@ impl Cut {
         let mut panels: Vec<Panel> = all
             .filter(|p| p.owned.iter().any(|o| !o.is_empty()))
             .collect();
-        if panels.is_empty() {
-            // nothing leaves the sweep of an empty graph: one panel keeps the shape of the plan
-            panels.push(panel(graph, sweep, 0, 1));
+        if panels.len() <= 1 {
+            // one owns all there is, or nothing leaves the sweep: untiled, with whole rows of sources
+            panels = vec![panel(graph, sweep, 0, 1)];
         }
         let widths = |k: usize| {
             panels
@@ -78,9 +78,7 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
             continue;
         }
         for read in &step.reads {
-            let from = read.cols.tail(out.start);
-            let need = from..read.cols.needs(out.end - 1).max(from);
-            windows[read.rows] = hull(&windows[read.rows], &need);
+            windows[read.rows] = hull(&windows[read.rows], &read.cols.span(&out));
         }
     }
     Panel { windows, owned }

@@ -1,6 +1,6 @@
 //! The one way that the suites run a graph with the library, from memory into memory.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 use stripmill::Result;
@@ -89,7 +89,7 @@ pub fn run_engine(engine: &mut Engine, inputs: &[Value], access: Access) -> Resu
             Layout::Whole => whole(),
         })
         .unzip();
-    engine.run(feeds, drains, &mut |_, _| {})?;
+    engine.run(feeds, drains, &mut |_, _| ControlFlow::Continue(()))?;
     Ok(taken.into_iter().map(|take| take()).collect())
 }
 

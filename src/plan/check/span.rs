@@ -70,6 +70,3 @@ fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     }
     low
 }
-
-
-
