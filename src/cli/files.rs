@@ -10,7 +10,7 @@ use stripmill::graph::{Graph, Layout, Side, TensorId};
 use stripmill::import::{Dim, Model, Port};
 use stripmill::io::{
     self, Alpha, Bits, Channels, Cropped, FileSink, FileSource, ImageShape, Pad, PadMode, Padded,
-    PendingFile, ReadOptions, RowSource, WriteOptions, read_value,
+    PendingFile, ReadOptions, RowSink, RowSource, WriteOptions, read_value,
 };
 use stripmill::plan::Plan;
 use stripmill::sweep::{self, Work};
@@ -217,7 +217,7 @@ impl FileArgs {
         let create = |(&id, path): (&TensorId, PathBuf)| {
             let tensor = graph.tensor(id);
             let image = tensor.layout == Layout::Rows || tensor.dtype == DType::F32;
-            match (image, tensor.dims[..].try_into()) {
+            match (image, <[u64; 4]>::try_from(&tensor.dims[..])) {
                 (true, Ok([n, c, h, w])) if n * c * h * w > 0 => {
                     let shape = ImageShape { n, c, h, w };
                     let crop = crop(graph, id, shape, inputs);
@@ -265,12 +265,12 @@ impl FileArgs {
         let folder = self.folder();
         for (k, input) in inputs.iter_mut().enumerate() {
             if let (Given::Image { source, .. }, true) = (input, cut(Work::Load(k))) {
-                source.inner_mut().spool(folder)?;
+                source.spool(folder)?;
             }
         }
         for (k, output) in outputs.iter_mut().enumerate() {
             if let (Taken::Image(sink), true) = (output, cut(Work::Save(k))) {
-                sink.inner_mut().spool(folder)?;
+                sink.spool(folder)?;
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stripmill::graph::{Graph, Layout};
+use stripmill::graph::Graph;
 use stripmill::import::Model;
 use stripmill::io::PendingFile;
 use stripmill::plan::{self, Class, Home, Plan};
@@ -47,7 +47,7 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
         rows,
         cols,
     } = args.size;
-    let json = args.json.as_ref().map(PendingFile::create).transpose()?;
+    let json = args.json.as_ref().map(|path| PendingFile::create(path)).transpose()?;
     let model = Model::open(&args.model)?;
     let graph = match channels {
         None => model.graph_at(rows, cols)?,

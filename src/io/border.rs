@@ -230,11 +230,6 @@ impl<S: RowSource> Padded<S> {
         })
     }
 
-    /// The source without the border.
-    pub fn inner_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
     fn rows(&self) -> Axis {
         Axis {
             mode: self.pad.mode,
@@ -386,11 +381,6 @@ impl<S: RowSink> Cropped<S> {
             )));
         }
         Ok(Cropped { inner, shape, crop })
-    }
-
-    /// The sink that takes the part.
-    pub fn inner_mut(&mut self) -> &mut S {
-        &mut self.inner
     }
 }
 

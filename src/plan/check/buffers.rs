@@ -1,7 +1,7 @@
 //! Buffers: each belongs to one owner, is as big as what it holds, and is inside the arena; and the
 //! sums that the plan states are right and within the budget.
 
-use super::super::{ALIGN, COLUMN_BLOCK, Class, Home, MemId, Plan};
+use super::super::{ALIGN, COLUMN_BLOCK, Class, Home, MemId, Plan, footprint};
 use super::{ensure, fault};
 use crate::error::Result;
 use crate::graph::{Gather, Graph, Layout, Op, WeightSource};
@@ -65,11 +65,10 @@ fn owners(graph: &Graph, plan: &Plan) -> Result<()> {
     for (node, mem) in graph.nodes.iter().zip(&plan.node_mem) {
         let name = format!("node `{}`", node.name);
         match (&node.op, mem) {
-            (Op::Conv(conv), Some(mem)) => {
-                let least = graph.weights[conv.weight].len().saturating_mul(4);
-                claim(*mem, &name, Class::Weights, &|bytes| {
-                    bytes >= least && bytes % 4 == 0
-                })?;
+            (Op::Conv(_), Some(mem)) => {
+                // what the kernels take is theirs to say
+                let packed = footprint::packed_bytes(graph, node);
+                claim(*mem, &name, Class::Weights, &|bytes| bytes == packed)?;
             }
             (Op::Gather(Gather::Mean | Gather::Max | Gather::Moments(_)), Some(mem)) => {
                 // three f64 for each block of columns and channel

@@ -1,12 +1,12 @@
 //! The script: everything is made before it is read and alive while it is used, and no two buffers
 //! are alive in the same bytes.
 //!
-//! A runtime may pack all weights when a plan is opened, and writes whole inputs before the first op
-//! and reads whole outputs after the last; the script must leave room for that.
+//! A runtime packs all weights when a plan is opened and may then run the script more than once. It
+//! writes whole inputs before the first op and reads whole outputs after the last.
 
 use std::collections::BTreeMap;
 
-use super::super::{Home, Instr, MemId, Plan};
+use super::super::{Class, Home, Instr, MemId, Plan};
 use super::{ensure, fault};
 use crate::error::Result;
 use crate::graph::{Gather, Graph, Layout, NodeId, Op, TensorId};
@@ -253,23 +253,14 @@ impl<'a> Walk<'a> {
         }
         let work = |i: &Instr| !matches!(i, Instr::Alloc { .. } | Instr::Free { .. });
         let last = self.plan.script.iter().rposition(work).unwrap_or(0);
-        for &id in &self.graph.outputs {
-            let tensor = self.graph.tensor(id);
-            if tensor.layout == Layout::Rows {
-                continue;
-            }
-            ensure!(
-                self.complete[id.at()],
-                "output `{}` is never made",
-                tensor.name
-            );
-            let kept = self.plan.tensor_mem[id.at()]
-                .is_none_or(|mem| self.plan.buffers[mem.at()].death > last);
-            ensure!(
-                kept,
-                "output `{}` is freed before the last op has run",
-                tensor.name
-            );
+        for buffer in self.plan.buffers.iter().filter(|b| b.class == Class::Weights) {
+            ensure!(buffer.death > last, "weights `{}` are freed before the last op has run", buffer.name);
+        }
+        for &id in self.graph.outputs.iter().filter(|id| self.graph.tensor(**id).layout == Layout::Whole) {
+            let name = &self.graph.tensor(id).name;
+            ensure!(self.complete[id.at()], "output `{name}` is never made");
+            let kept = self.plan.tensor_mem[id.at()].is_none_or(|mem| self.plan.buffers[mem.at()].death > last);
+            ensure!(kept, "output `{name}` is freed before the last op has run");
         }
         Ok(())
     }

@@ -1,0 +1,105 @@
+//! Windows and owned columns.
+
+use std::ops::Range;
+
+use stripmill::graph::{Gather, Op};
+use stripmill::plan::{Panel, PhasePlan};
+use stripmill::sweep::Work;
+
+use super::Faults;
+
+impl Faults<'_> {
+    pub(super) fn panels(&mut self) {
+        for (p, phase) in self.phases() {
+            for (k, panel) in phase.panels.iter().enumerate() {
+                self.windows(p, phase, k, panel);
+                self.owned(p, k, panel);
+            }
+            for k in 1..phase.panels.len() {
+                self.add_in(p, &format!("panel {} after {k}", k - 1), |q| q.panels.swap(k - 1, k));
+                self.blocks(p, phase, k);
+            }
+            for k in 0..phase.panels.len() {
+                // only in a phase without a sweep there is nothing to own
+                if phase.panels[k].owned.iter().any(|o| !o.is_empty()) {
+                    self.add_in(p, &format!("panel {k} twice"), |q| q.panels.insert(k, q.panels[k].clone()));
+                }
+                self.add_in(p, &format!("panel {k} is missing"), |q| drop(q.panels.remove(k)));
+            }
+        }
+    }
+
+    fn windows(&mut self, p: usize, phase: &PhasePlan, k: usize, panel: &Panel) {
+        for (r, window) in panel.windows.iter().enumerate() {
+            let name = format!("panel {k}, rows {r}");
+            let width = self.graph.tensor(phase.sweep.rows[r].tensor).w();
+            self.add_in(p, &format!("{name}: beyond the width"), |q| q.panels[k].windows[r].end = width + 1);
+            if window.is_empty() {
+                continue;
+            }
+            // a column that nobody reads or gives is not missed
+            if used(phase, panel, r, window.start) {
+                self.add_in(p, &format!("{name}: no first column"), |q| q.panels[k].windows[r].start += 1);
+            }
+            if used(phase, panel, r, window.end - 1) {
+                self.add_in(p, &format!("{name}: no last column"), |q| q.panels[k].windows[r].end -= 1);
+            }
+        }
+        if !panel.windows.is_empty() {
+            self.add_in(p, &format!("panel {k} lacks a window"), |q| drop(q.panels[k].windows.pop()));
+        }
+    }
+
+    fn owned(&mut self, p: usize, k: usize, panel: &Panel) {
+        for (s, owned) in panel.owned.iter().enumerate() {
+            let name = format!("panel {k}, step {s}");
+            let mut set = |what: &str, to: Range<u64>| {
+                self.add_in(p, &format!("{name}: {what}"), |q| q.panels[k].owned[s] = to);
+            };
+            if owned.is_empty() {
+                set("owns a column", 7..8);
+                continue;
+            }
+            set("is moved right", owned.start + 1..owned.end + 1);
+            set("lacks its first column", owned.start + 1..owned.end);
+            set("lacks its last column", owned.start..owned.end - 1);
+            set("owns a column more", owned.start..owned.end + 1);
+            set("owns nothing", 0..0);
+        }
+    }
+
+    /// A boundary between two panels inside a block of columns. For a save any boundary would do.
+    fn blocks(&mut self, p: usize, phase: &PhasePlan, k: usize) {
+        for (s, step) in phase.sweep.steps.iter().enumerate() {
+            let Work::Node(id) = step.work else { continue };
+            if !matches!(self.graph.node(id).op, Op::Gather(kind) if kind != Gather::Whole) {
+                continue;
+            }
+            let at = phase.panels[k].owned[s].start;
+            if phase.panels[k - 1].owned[s].is_empty() || at != phase.panels[k - 1].owned[s].end {
+                continue;
+            }
+            self.add_in(p, &format!("step {s}: panel {k} starts inside a block"), |q| {
+                q.panels[k - 1].owned[s].end = at - 1;
+                q.panels[k].owned[s].start = at - 1;
+                let rows = q.sweep.steps[s].reads[0].rows;
+                let window = &mut q.panels[k].windows[rows];
+                window.start = window.start.min(at - 1);
+            });
+        }
+    }
+}
+
+/// Whether column `x` of `rows` is loaded in order, given out of the sweep or read by some tap.
+fn used(phase: &PhasePlan, panel: &Panel, rows: usize, x: u64) -> bool {
+    let sweep = &phase.sweep;
+    let maker = sweep.rows[rows].maker;
+    let in_order = phase.panels.len() == 1 && matches!(sweep.steps[maker].work, Work::Load(_));
+    let read = |&(s, k): &(usize, usize)| {
+        let step = &sweep.steps[s];
+        let out = step.makes.map_or(&panel.owned[s], |made| &panel.windows[made]).clone();
+        let cols = &step.reads[k].cols;
+        out.into_iter().any(|o| (0..cols.taps()).any(|t| cols.tap(o, t) == Some(x)))
+    };
+    in_order || panel.owned[maker].contains(&x) || sweep.rows[rows].readers.iter().any(read)
+}
