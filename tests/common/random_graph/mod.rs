@@ -151,6 +151,9 @@ impl Builder {
             let c = self.rng.one(&[1, c]);
             self.input(n, c, h, 1, [1.0, 0.0]);
         }
+        if self.rng.chance(0.07) {
+            self.input(n + 1, c, h, w, [1.0, 1.0]);
+        }
         if self.options.barriers && self.rng.chance(0.1) {
             let dims = vec![self.rng.one(&[1, n]), self.rng.one(&[1, c]), 1, 1];
             let id = self.tensor(dims, Layout::Whole, DType::F32);
