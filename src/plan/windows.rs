@@ -27,9 +27,9 @@ impl Cut {
         let mut panels: Vec<Panel> = all
             .filter(|p| p.owned.iter().any(|o| !o.is_empty()))
             .collect();
-        if panels.is_empty() {
-            // nothing leaves the sweep of an empty graph: one panel keeps the shape of the plan
-            panels.push(panel(graph, sweep, 0, 1));
+        if panels.len() <= 1 {
+            // where one panel owns all, or nothing leaves the sweep, it is the plain, uncut one
+            panels = vec![panel(graph, sweep, 0, 1)];
         }
         let widths = |k: usize| {
             panels

@@ -9,12 +9,24 @@ use crate::graph::{Gather, Graph, Layout, Op, WeightSource};
 pub(super) fn check(graph: &Graph, plan: &Plan) -> Result<()> {
     let counts = (plan.node_mem.len(), plan.tensor_mem.len());
     let due = (graph.nodes.len(), graph.tensors.len());
-    ensure!(counts == due, "buffers of {counts:?} nodes and tensors, not {due:?}");
+    ensure!(
+        counts == due,
+        "buffers of {counts:?} nodes and tensors, not {due:?}"
+    );
     for buffer in &plan.buffers {
         let (name, offset, bytes) = (&buffer.name, buffer.offset, buffer.bytes);
-        ensure!(offset.is_multiple_of(ALIGN), "buffer `{name}` starts at byte {offset}, which is not aligned");
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= plan.arena_bytes);
-        ensure!(inside, "buffer `{name}` has {bytes} bytes from {offset} in an arena of {}", plan.arena_bytes);
+        ensure!(
+            offset.is_multiple_of(ALIGN),
+            "buffer `{name}` starts at byte {offset}, which is not aligned"
+        );
+        let inside = offset
+            .checked_add(bytes)
+            .is_some_and(|end| end <= plan.arena_bytes);
+        ensure!(
+            inside,
+            "buffer `{name}` has {bytes} bytes from {offset} in an arena of {}",
+            plan.arena_bytes
+        );
     }
     owners(graph, plan)?;
     homes(graph, plan)?;
@@ -25,11 +37,29 @@ pub(super) fn check(graph: &Graph, plan: &Plan) -> Result<()> {
 fn owners(graph: &Graph, plan: &Plan) -> Result<()> {
     let mut owned = vec![false; plan.buffers.len()];
     let mut claim = |mem: MemId, owner: &str, class: Class, fits: &dyn Fn(u64) -> bool| {
-        let buffer = plan.buffers.get(mem.at()).ok_or_else(|| fault!("{owner} is in buffer {}, which is none", mem.0))?;
+        let buffer = plan
+            .buffers
+            .get(mem.at())
+            .ok_or_else(|| fault!("{owner} is in buffer {}, which is none", mem.0))?;
         let again = std::mem::replace(&mut owned[mem.at()], true);
-        ensure!(!again, "buffer {} (`{}`) is another's and {owner}'s", mem.0, buffer.name);
-        ensure!(buffer.class == class, "buffer {} of {owner} is {:?}, not {class:?}", mem.0, buffer.class);
-        ensure!(fits(buffer.bytes), "buffer {} of {owner} has {} bytes", mem.0, buffer.bytes);
+        ensure!(
+            !again,
+            "buffer {} (`{}`) is another's and {owner}'s",
+            mem.0,
+            buffer.name
+        );
+        ensure!(
+            buffer.class == class,
+            "buffer {} of {owner} is {:?}, not {class:?}",
+            mem.0,
+            buffer.class
+        );
+        ensure!(
+            fits(buffer.bytes),
+            "buffer {} of {owner} has {} bytes",
+            mem.0,
+            buffer.bytes
+        );
         Ok(())
     };
     for (node, mem) in graph.nodes.iter().zip(&plan.node_mem) {
@@ -43,8 +73,13 @@ fn owners(graph: &Graph, plan: &Plan) -> Result<()> {
             (Op::Gather(Gather::Mean | Gather::Max | Gather::Moments(_)), Some(mem)) => {
                 // three f64 for each block of columns and channel
                 let from = graph.tensor(node.operands[0].0[0].tensor);
-                let sums = from.w().div_ceil(COLUMN_BLOCK).saturating_mul(node.operands[0].channels());
-                claim(*mem, &name, Class::Sums, &|bytes| bytes == sums.saturating_mul(24))?;
+                let sums = from
+                    .w()
+                    .div_ceil(COLUMN_BLOCK)
+                    .saturating_mul(node.operands[0].channels());
+                claim(*mem, &name, Class::Sums, &|bytes| {
+                    bytes == sums.saturating_mul(24)
+                })?;
             }
             (_, Some(mem)) => return Err(fault!("{name} needs no buffer, and has {}", mem.0)),
             (_, None) => {}
@@ -56,14 +91,24 @@ fn owners(graph: &Graph, plan: &Plan) -> Result<()> {
             Layout::Whole => Class::Whole,
         };
         if let Some(mem) = mem {
-            claim(*mem, &format!("tensor `{}`", tensor.name), class, &|bytes| bytes == tensor.bytes())?;
+            claim(
+                *mem,
+                &format!("tensor `{}`", tensor.name),
+                class,
+                &|bytes| bytes == tensor.bytes(),
+            )?;
         }
     }
     for (p, phase) in plan.phases.iter().enumerate() {
         for (k, pool) in phase.pools.iter().enumerate() {
             let least = u128::from(pool.slots) * u128::from(pool.slot_bytes);
             let fits = |bytes: u64| u128::from(bytes) >= least;
-            claim(pool.mem, &format!("phase {p}, pool {k} of {least} bytes"), Class::Rows, &fits)?;
+            claim(
+                pool.mem,
+                &format!("phase {p}, pool {k} of {least} bytes"),
+                Class::Rows,
+                &fits,
+            )?;
         }
     }
     for (buffer, owned) in plan.buffers.iter().zip(owned) {
@@ -79,7 +124,11 @@ fn homes(graph: &Graph, plan: &Plan) -> Result<()> {
             if let Home::Stored(mem) = *home {
                 let name = &graph.tensor(rows.tensor).name;
                 let own = plan.tensor_mem[rows.tensor.at()] == Some(mem);
-                ensure!(own, "phase {p}: rows of `{name}` are stored in buffer {}, which is not theirs", mem.0);
+                ensure!(
+                    own,
+                    "phase {p}: rows of `{name}` are stored in buffer {}, which is not theirs",
+                    mem.0
+                );
             }
         }
     }
@@ -89,21 +138,47 @@ fn homes(graph: &Graph, plan: &Plan) -> Result<()> {
 /// The parts of the peak that follow from the plan, and their sum.
 fn peak(graph: &Graph, plan: &Plan) -> Result<()> {
     let peak = &plan.peak;
-    ensure!(peak.arena == plan.arena_bytes, "an arena of {} bytes counts {}", plan.arena_bytes, peak.arena);
-    ensure!(peak.io == plan.options.io_bytes, "{} bytes of io count {}", plan.options.io_bytes, peak.io);
-    let whole = graph.constants.iter().map(|(id, _)| graph.tensor(*id).bytes());
+    ensure!(
+        peak.arena == plan.arena_bytes,
+        "an arena of {} bytes counts {}",
+        plan.arena_bytes,
+        peak.arena
+    );
+    ensure!(
+        peak.io == plan.options.io_bytes,
+        "{} bytes of io count {}",
+        plan.options.io_bytes,
+        peak.io
+    );
+    let whole = graph
+        .constants
+        .iter()
+        .map(|(id, _)| graph.tensor(*id).bytes());
     let inline = graph.weights.iter().map(|w| match &w.source {
         WeightSource::Inline(values) => std::mem::size_of_val(values.as_slice()) as u64,
         WeightSource::File { .. } => 0,
     });
     let constants = whole.chain(inline).try_fold(0u64, u64::checked_add);
     let counted = constants.is_some_and(|bytes| peak.constants >= bytes);
-    ensure!(counted, "constants of {constants:?} bytes count {}", peak.constants);
-    let parts = [peak.program, peak.threads, peak.constants, peak.io, peak.arena];
+    ensure!(
+        counted,
+        "constants of {constants:?} bytes count {}",
+        peak.constants
+    );
+    let parts = [
+        peak.program,
+        peak.threads,
+        peak.constants,
+        peak.io,
+        peak.arena,
+    ];
     let total = parts.into_iter().try_fold(0u64, u64::checked_add);
     ensure!(total.is_some(), "a peak of {parts:?} bytes is no number");
     if let (Some(total), Some(memory)) = (total, plan.options.memory) {
-        ensure!(total <= memory, "a peak of {total} bytes is above the budget of {memory}");
+        ensure!(
+            total <= memory,
+            "a peak of {total} bytes is above the budget of {memory}"
+        );
     }
     Ok(())
 }

@@ -64,7 +64,11 @@ impl SafePlan {
 pub fn check(graph: &Graph, plan: Plan) -> Result<SafePlan> {
     steps::check(graph, &plan)?;
     for (number, phase) in plan.phases.iter().enumerate() {
-        let sweep = Sweeping { graph, phase, number };
+        let sweep = Sweeping {
+            graph,
+            phase,
+            number,
+        };
         order::check(&sweep)?;
         turns::check(&sweep)?;
         panels::check(&sweep)?;

@@ -23,13 +23,20 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
             }
             TurnInstr::Drop { rows, after } => {
                 ensure!(*rows < drop.len(), "phase {}: no rows {rows}", at.number);
-                (format!("{}: the drop", at.rows(*rows)), after, &mut drop[*rows])
+                (
+                    format!("{}: the drop", at.rows(*rows)),
+                    after,
+                    &mut drop[*rows],
+                )
             }
         };
         let again = slot.replace(i);
         ensure!(again.is_none(), "{name} is in the turn twice");
         for &a in after {
-            ensure!(a < i, "{name} is instruction {i} and waits for {a}, which is not before it");
+            ensure!(
+                a < i,
+                "{name} is instruction {i} and waits for {a}, which is not before it"
+            );
         }
         ended.push(after);
     }
@@ -39,7 +46,12 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
         for read in &step.reads {
             let maker = sweep.rows[read.rows].maker;
             let waits = i.zip(exec[maker]).is_some_and(|(i, m)| ended.before(i, m));
-            ensure!(waits, "{} does not wait for {}, whose rows it reads", at.step(s), at.step(maker));
+            ensure!(
+                waits,
+                "{} does not wait for {}, whose rows it reads",
+                at.step(s),
+                at.step(maker)
+            );
         }
     }
     for (k, rows) in sweep.rows.iter().enumerate() {
@@ -49,8 +61,15 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
         }
         ensure!(drop[k].is_some(), "{} are never dropped", at.rows(k));
         for step in rows.readers.iter().map(|&(s, _)| s).chain([rows.maker]) {
-            let waits = drop[k].zip(exec[step]).is_some_and(|(i, e)| ended.before(i, e));
-            ensure!(waits, "{} are dropped without waiting for {}", at.rows(k), at.step(step));
+            let waits = drop[k]
+                .zip(exec[step])
+                .is_some_and(|(i, e)| ended.before(i, e));
+            ensure!(
+                waits,
+                "{} are dropped without waiting for {}",
+                at.rows(k),
+                at.step(step)
+            );
         }
     }
     Ok(())
@@ -75,6 +94,8 @@ impl Ended {
 
     /// Whether instruction `earlier` has ended when `i` starts.
     fn before(&self, i: usize, earlier: usize) -> bool {
-        self.0[i].get(earlier / 64).is_some_and(|bits| bits >> (earlier % 64) & 1 == 1)
+        self.0[i]
+            .get(earlier / 64)
+            .is_some_and(|bits| bits >> (earlier % 64) & 1 == 1)
     }
 }

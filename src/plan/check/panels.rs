@@ -16,14 +16,21 @@ use crate::sweep::Work;
 pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
     let (phase, sweep) = (at.phase, &at.phase.sweep);
     ensure!(!phase.panels.is_empty(), "phase {} has no panel", at.number);
-    let spans: Vec<Vec<Span<'_>>> =
-        sweep.steps.iter().map(|s| s.reads.iter().map(|r| Span::new(&r.cols)).collect()).collect();
+    let spans: Vec<Vec<Span<'_>>> = sweep
+        .steps
+        .iter()
+        .map(|s| s.reads.iter().map(|r| Span::new(&r.cols)).collect())
+        .collect();
     // the columns that each step has given so far
     let mut given = vec![0; sweep.steps.len()];
     for (k, panel) in phase.panels.iter().enumerate() {
         let counts = (panel.windows.len(), panel.owned.len());
         let due = (sweep.rows.len(), sweep.steps.len());
-        ensure!(counts == due, "phase {}, panel {k}: {counts:?} windows and owned ranges, not {due:?}", at.number);
+        ensure!(
+            counts == due,
+            "phase {}, panel {k}: {counts:?} windows and owned ranges, not {due:?}",
+            at.number
+        );
         windows(at, k, panel)?;
         for (s, spans) in spans.iter().enumerate() {
             reads(at, k, panel, s, spans)?;
@@ -32,7 +39,11 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
     }
     for (s, &given) in given.iter().enumerate() {
         let width = if gives(at, s) { width(at, s) } else { 0 };
-        ensure!(given == width, "{} gives {given} columns of {width}", at.step(s));
+        ensure!(
+            given == width,
+            "{} gives {given} columns of {width}",
+            at.step(s)
+        );
     }
     Ok(())
 }
@@ -43,16 +54,34 @@ fn windows(at: &Sweeping<'_>, k: usize, panel: &Panel) -> Result<()> {
     for (r, window) in panel.windows.iter().enumerate() {
         let tensor = at.graph.tensor(sweep.rows[r].tensor);
         let inside = window.start <= window.end && window.end <= tensor.w();
-        ensure!(inside, "{}, panel {k}: columns {window:?} of {}", at.rows(r), tensor.w());
+        ensure!(
+            inside,
+            "{}, panel {k}: columns {window:?} of {}",
+            at.rows(r),
+            tensor.w()
+        );
         if let Home::Slots(p) = phase.homes[r] {
             let slot = phase.pools[p].slot_bytes;
             let pixels = u128::from(window.end - window.start) * u128::from(tensor.c());
-            ensure!(4 * pixels <= u128::from(slot), "{}, panel {k}: {pixels} elements in {slot} bytes", at.rows(r));
-            ensure!(slot.is_multiple_of(ALIGN), "{}: slots of {slot} bytes are not aligned", at.rows(r));
+            ensure!(
+                4 * pixels <= u128::from(slot),
+                "{}, panel {k}: {pixels} elements in {slot} bytes",
+                at.rows(r)
+            );
+            ensure!(
+                slot.is_multiple_of(ALIGN),
+                "{}: slots of {slot} bytes are not aligned",
+                at.rows(r)
+            );
         }
         // a source that goes in order gives whole rows
-        let whole = matches!(sweep.steps[sweep.rows[r].maker].work, Work::Load(_)) && phase.panels.len() == 1;
-        ensure!(!whole || *window == (0..tensor.w()), "{}: only columns {window:?} are loaded", at.rows(r));
+        let whole = matches!(sweep.steps[sweep.rows[r].maker].work, Work::Load(_))
+            && phase.panels.len() == 1;
+        ensure!(
+            !whole || *window == (0..tensor.w()),
+            "{}: only columns {window:?} are loaded",
+            at.rows(r)
+        );
     }
     Ok(())
 }
@@ -60,12 +89,19 @@ fn windows(at: &Sweeping<'_>, k: usize, panel: &Panel) -> Result<()> {
 /// What a step reads for its columns is in the windows.
 fn reads(at: &Sweeping<'_>, k: usize, panel: &Panel, s: usize, spans: &[Span<'_>]) -> Result<()> {
     let step = &at.phase.sweep.steps[s];
-    let out = step.makes.map_or(&panel.owned[s], |rows| &panel.windows[rows]);
+    let out = step
+        .makes
+        .map_or(&panel.owned[s], |rows| &panel.windows[rows]);
     for (read, span) in step.reads.iter().zip(spans) {
         let window = &panel.windows[read.rows];
         if let Some(cols) = span.of(out) {
             let inside = window.start <= cols.start && cols.end <= window.end;
-            ensure!(inside, "{}, panel {k}: reads columns {cols:?} of {}, not only {window:?}", at.step(s), at.rows(read.rows));
+            ensure!(
+                inside,
+                "{}, panel {k}: reads columns {cols:?} of {}, not only {window:?}",
+                at.step(s),
+                at.rows(read.rows)
+            );
         }
     }
     Ok(())
@@ -78,18 +114,42 @@ fn owned(at: &Sweeping<'_>, k: usize, panel: &Panel, s: usize, given: &mut u64) 
         return Ok(());
     }
     let name = || format!("{}, panel {k}", at.step(s));
-    ensure!(gives(at, s), "{}: owns columns {owned:?}, and gives none", name());
-    ensure!(owned.start == *given, "{}: owns columns {owned:?} after {given}", name());
-    ensure!(owned.end <= width(at, s), "{}: owns columns {owned:?} of {}", name(), width(at, s));
+    ensure!(
+        gives(at, s),
+        "{}: owns columns {owned:?}, and gives none",
+        name()
+    );
+    ensure!(
+        owned.start == *given,
+        "{}: owns columns {owned:?} after {given}",
+        name()
+    );
+    ensure!(
+        owned.end <= width(at, s),
+        "{}: owns columns {owned:?} of {}",
+        name(),
+        width(at, s)
+    );
     if let Some(rows) = step.makes {
         let window = &panel.windows[rows];
         let made = window.start <= owned.start && owned.end <= window.end;
-        ensure!(made, "{}: owns columns {owned:?} and makes {window:?}", name());
+        ensure!(
+            made,
+            "{}: owns columns {owned:?} and makes {window:?}",
+            name()
+        );
     }
     if let Work::Node(id) = step.work
-        && matches!(at.graph.node(id).op, Op::Gather(Gather::Mean | Gather::Max | Gather::Moments(_)))
+        && matches!(
+            at.graph.node(id).op,
+            Op::Gather(Gather::Mean | Gather::Max | Gather::Moments(_))
+        )
     {
-        ensure!(owned.start.is_multiple_of(COLUMN_BLOCK), "{}: {owned:?} cuts a block of columns", name());
+        ensure!(
+            owned.start.is_multiple_of(COLUMN_BLOCK),
+            "{}: {owned:?} cuts a block of columns",
+            name()
+        );
     }
     *given = owned.end;
     Ok(())
@@ -99,7 +159,8 @@ fn owned(at: &Sweeping<'_>, k: usize, panel: &Panel, s: usize, given: &mut u64) 
 fn gives(at: &Sweeping<'_>, s: usize) -> bool {
     let step = &at.phase.sweep.steps[s];
     let recalled = step.work == Work::Recall;
-    step.makes.is_none_or(|rows| at.phase.sweep.rows[rows].stored && !recalled)
+    step.makes
+        .is_none_or(|rows| at.phase.sweep.rows[rows].stored && !recalled)
 }
 
 /// Columns of what a step passes over.

@@ -70,10 +70,17 @@ impl<'a> Walk<'a> {
 
     fn alloc(&mut self, mem: MemId, now: usize) -> Result<()> {
         let m = mem.at();
-        ensure!(self.life.get(m) == Some(&Life::Unborn), "instruction {now} allocates buffer {m}, which is none or was");
+        ensure!(
+            self.life.get(m) == Some(&Life::Unborn),
+            "instruction {now} allocates buffer {m}, which is none or was"
+        );
         let buffer = &self.plan.buffers[m];
         let name = &buffer.name;
-        ensure!(buffer.birth == now, "buffer `{name}` is born at {}, and allocated at {now}", buffer.birth);
+        ensure!(
+            buffer.birth == now,
+            "buffer `{name}` is born at {}, and allocated at {now}",
+            buffer.birth
+        );
         self.life[m] = Life::Alive;
         if buffer.bytes == 0 {
             return Ok(());
@@ -85,7 +92,11 @@ impl<'a> Walk<'a> {
             ensure!(
                 apart,
                 "buffers `{name}` ({} bytes from {}) and `{}` ({} bytes from {}) overlap",
-                buffer.bytes, buffer.offset, other.name, other.bytes, other.offset
+                buffer.bytes,
+                buffer.offset,
+                other.name,
+                other.bytes,
+                other.offset
             );
         }
         self.arena.insert(buffer.offset, m);
@@ -94,9 +105,17 @@ impl<'a> Walk<'a> {
 
     fn free(&mut self, mem: MemId, now: usize) -> Result<()> {
         let m = mem.at();
-        ensure!(self.life.get(m) == Some(&Life::Alive), "instruction {now} frees buffer {m}, which is not alive");
+        ensure!(
+            self.life.get(m) == Some(&Life::Alive),
+            "instruction {now} frees buffer {m}, which is not alive"
+        );
         let buffer = &self.plan.buffers[m];
-        ensure!(buffer.death == now, "buffer `{}` dies at {}, and is freed at {now}", buffer.name, buffer.death);
+        ensure!(
+            buffer.death == now,
+            "buffer `{}` dies at {}, and is freed at {now}",
+            buffer.name,
+            buffer.death
+        );
         self.life[m] = Life::Freed;
         if buffer.bytes > 0 {
             self.arena.remove(&buffer.offset);
@@ -105,26 +124,54 @@ impl<'a> Walk<'a> {
     }
 
     fn pack(&mut self, id: NodeId) -> Result<()> {
-        let node = self.graph.nodes.get(id.at()).ok_or_else(|| fault!("no node {} to pack", id.0))?;
-        ensure!(matches!(node.op, Op::Conv(_)), "`{}` has no weights to pack", node.name);
-        ensure!(!std::mem::replace(&mut self.ran[id.at()], true), "`{}` is packed twice", node.name);
+        let node = self
+            .graph
+            .nodes
+            .get(id.at())
+            .ok_or_else(|| fault!("no node {} to pack", id.0))?;
+        ensure!(
+            matches!(node.op, Op::Conv(_)),
+            "`{}` has no weights to pack",
+            node.name
+        );
+        ensure!(
+            !std::mem::replace(&mut self.ran[id.at()], true),
+            "`{}` is packed twice",
+            node.name
+        );
         let dense = |(n, ran): (&crate::graph::Node, &bool)| *ran && matches!(n.op, Op::Dense(_));
         let begun = self.swept.contains(&true) || self.graph.nodes.iter().zip(&self.ran).any(dense);
-        ensure!(!begun, "`{}` is packed after the first op has run", node.name);
+        ensure!(
+            !begun,
+            "`{}` is packed after the first op has run",
+            node.name
+        );
         self.own(id)
     }
 
     fn dense(&mut self, id: NodeId) -> Result<()> {
-        let node = self.graph.nodes.get(id.at()).filter(|n| matches!(n.op, Op::Dense(_)));
+        let node = self
+            .graph
+            .nodes
+            .get(id.at())
+            .filter(|n| matches!(n.op, Op::Dense(_)));
         let node = node.ok_or_else(|| fault!("node {} is none over whole tensors", id.0))?;
         self.inputs()?;
-        ensure!(!std::mem::replace(&mut self.ran[id.at()], true), "`{}` runs twice", node.name);
+        ensure!(
+            !std::mem::replace(&mut self.ran[id.at()], true),
+            "`{}` runs twice",
+            node.name
+        );
         for &read in node.whole.iter().flatten() {
             self.read(read, &node.name)?;
         }
         for &made in &node.outputs {
             self.placed(made, &node.name)?;
-            ensure!(!self.complete[made.at()], "`{}` makes a tensor that exists", node.name);
+            ensure!(
+                !self.complete[made.at()],
+                "`{}` makes a tensor that exists",
+                node.name
+            );
             self.complete[made.at()] = true;
         }
         Ok(())
@@ -141,14 +188,17 @@ impl<'a> Walk<'a> {
         }
         let mut made = Vec::new();
         for step in &phase.sweep.steps {
-            let stored = step.makes.filter(|&rows| matches!(phase.homes[rows], Home::Stored(_)));
+            let stored = step
+                .makes
+                .filter(|&rows| matches!(phase.homes[rows], Home::Stored(_)));
             let stored = stored.map(|rows| phase.sweep.rows[rows].tensor);
             if let Some(tensor) = stored {
                 self.placed(tensor, "a sweep that stores it")?;
             }
             match step.work {
                 Work::Recall => {
-                    let tensor = stored.ok_or_else(|| fault!("phase {p} recalls rows that are not stored"))?;
+                    let tensor = stored
+                        .ok_or_else(|| fault!("phase {p} recalls rows that are not stored"))?;
                     self.read(tensor, "a recall")?;
                 }
                 Work::Node(id) => {
@@ -158,7 +208,11 @@ impl<'a> Walk<'a> {
                     }
                     match node.op {
                         Op::Conv(_) => {
-                            ensure!(self.ran[id.at()], "`{}` runs before its weights are packed", node.name);
+                            ensure!(
+                                self.ran[id.at()],
+                                "`{}` runs before its weights are packed",
+                                node.name
+                            );
                             self.own(id)?;
                         }
                         Op::Gather(kind) => {
@@ -191,17 +245,36 @@ impl<'a> Walk<'a> {
             ensure!(*ran || !due, "`{}` is never packed or run", node.name);
         }
         for (buffer, life) in self.plan.buffers.iter().zip(&self.life) {
-            ensure!(*life == Life::Freed, "buffer `{}` is not allocated and freed", buffer.name);
+            ensure!(
+                *life == Life::Freed,
+                "buffer `{}` is not allocated and freed",
+                buffer.name
+            );
         }
         let work = |i: &Instr| !matches!(i, Instr::Alloc { .. } | Instr::Free { .. });
         let last = self.plan.script.iter().rposition(work).unwrap_or(0);
-        for buffer in self.plan.buffers.iter().filter(|b| b.class == Class::Weights) {
-            ensure!(buffer.death > last, "weights `{}` are freed before the last op has run", buffer.name);
+        for buffer in self
+            .plan
+            .buffers
+            .iter()
+            .filter(|b| b.class == Class::Weights)
+        {
+            ensure!(
+                buffer.death > last,
+                "weights `{}` are freed before the last op has run",
+                buffer.name
+            );
         }
-        for &id in self.graph.outputs.iter().filter(|id| self.graph.tensor(**id).layout == Layout::Whole) {
+        for &id in self
+            .graph
+            .outputs
+            .iter()
+            .filter(|id| self.graph.tensor(**id).layout == Layout::Whole)
+        {
             let name = &self.graph.tensor(id).name;
             ensure!(self.complete[id.at()], "output `{name}` is never made");
-            let kept = self.plan.tensor_mem[id.at()].is_none_or(|mem| self.plan.buffers[mem.at()].death > last);
+            let kept = self.plan.tensor_mem[id.at()]
+                .is_none_or(|mem| self.plan.buffers[mem.at()].death > last);
             ensure!(kept, "output `{name}` is freed before the last op has run");
         }
         Ok(())
@@ -210,37 +283,61 @@ impl<'a> Walk<'a> {
     /// Before the first op, every whole input has its place.
     fn inputs(&self) -> Result<()> {
         for &id in &self.graph.inputs {
-            let unborn = self.plan.tensor_mem[id.at()].is_some_and(|mem| self.life[mem.at()] == Life::Unborn);
-            ensure!(!unborn, "input `{}` has no place before the first op", self.graph.tensor(id).name);
+            let unborn = self.plan.tensor_mem[id.at()]
+                .is_some_and(|mem| self.life[mem.at()] == Life::Unborn);
+            ensure!(
+                !unborn,
+                "input `{}` has no place before the first op",
+                self.graph.tensor(id).name
+            );
         }
         Ok(())
     }
 
     fn alive(&self, mem: MemId, user: &str) -> Result<()> {
         let name = &self.plan.buffers[mem.at()].name;
-        ensure!(self.life[mem.at()] == Life::Alive, "{user} uses buffer `{name}`, which is not alive");
+        ensure!(
+            self.life[mem.at()] == Life::Alive,
+            "{user} uses buffer `{name}`, which is not alive"
+        );
         Ok(())
     }
 
     /// The buffer of node `id` is alive.
     fn own(&self, id: NodeId) -> Result<()> {
         let node = self.graph.node(id);
-        let mem = self.plan.node_mem[id.at()].ok_or_else(|| fault!("`{}` has no buffer", node.name))?;
+        let mem =
+            self.plan.node_mem[id.at()].ok_or_else(|| fault!("`{}` has no buffer", node.name))?;
         self.alive(mem, &node.name)
     }
 
     /// The buffer of tensor `id` is alive.
     fn placed(&self, id: TensorId, user: &str) -> Result<()> {
-        let none = || fault!("`{}`, which {user} uses, has no buffer", self.graph.tensor(id).name);
+        let none = || {
+            fault!(
+                "`{}`, which {user} uses, has no buffer",
+                self.graph.tensor(id).name
+            )
+        };
         self.alive(self.plan.tensor_mem[id.at()].ok_or_else(none)?, user)
     }
 
     /// Tensor `id` can be read: it is a constant, or all of it was made and is still there.
     fn read(&self, id: TensorId, user: &str) -> Result<()> {
         let name = &self.graph.tensor(id).name;
-        ensure!(self.complete[id.at()], "{user} reads `{name}` before it is made");
+        ensure!(
+            self.complete[id.at()],
+            "{user} reads `{name}` before it is made"
+        );
         let constant = self.graph.constants.iter().any(|(c, _)| *c == id);
-        ensure!(!constant || self.plan.tensor_mem[id.at()].is_none(), "constant `{name}` has a buffer");
-        if constant { Ok(()) } else { self.placed(id, user) }
+        ensure!(
+            !constant || self.plan.tensor_mem[id.at()].is_none(),
+            "constant `{name}` has a buffer"
+        );
+        if constant {
+            Ok(())
+        } else {
+            self.placed(id, user)
+        }
     }
 }

@@ -20,7 +20,12 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
     let phase = at.phase;
     let mut run = Run::new(*at);
     for turn in 0..phase.turns {
-        ensure!(run.behind > 0, "phase {} ends after {turn} turns, not {}", at.number, phase.turns);
+        ensure!(
+            run.behind > 0,
+            "phase {} ends after {turn} turns, not {}",
+            at.number,
+            phase.turns
+        );
         for instr in &phase.turn {
             match *instr {
                 TurnInstr::Exec { step, .. } => run.exec(step, turn)?,
@@ -30,10 +35,19 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
     }
     for (s, step) in phase.sweep.steps.iter().enumerate() {
         let (passed, turns) = (run.passed[s], phase.turns);
-        ensure!(passed == step.height, "{} has {passed} rows of {} after {turns} turns", at.step(s), step.height);
+        ensure!(
+            passed == step.height,
+            "{} has {passed} rows of {} after {turns} turns",
+            at.step(s),
+            step.height
+        );
     }
     for (k, (&said, &most)) in phase.carry.iter().zip(&run.carry).enumerate() {
-        ensure!(said == most, "{}: at most {most} outlive a turn, not {said}", at.rows(k));
+        ensure!(
+            said == most,
+            "{}: at most {most} outlive a turn, not {said}",
+            at.rows(k)
+        );
     }
     Ok(())
 }
@@ -42,17 +56,48 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
 fn paces(at: &Sweeping<'_>) -> Result<()> {
     let (phase, sweep) = (at.phase, &at.phase.sweep);
     let sources = sweep.steps.iter().filter(|s| s.reads.is_empty());
-    let height = sources.map(|s| ceil(s.height, Ratio { num: s.ratio.den, den: s.ratio.num })).max().unwrap_or(0);
-    ensure!(u128::from(sweep.height) == height, "phase {} is {height} rows high, not {}", at.number, sweep.height);
+    let height = sources
+        .map(|s| {
+            ceil(
+                s.height,
+                Ratio {
+                    num: s.ratio.den,
+                    den: s.ratio.num,
+                },
+            )
+        })
+        .max()
+        .unwrap_or(0);
+    ensure!(
+        u128::from(sweep.height) == height,
+        "phase {} is {height} rows high, not {}",
+        at.number,
+        sweep.height
+    );
     let strip = phase.strip;
     let fits = (1..=sweep.height.max(1)).contains(&strip);
-    ensure!(fits, "phase {}: a strip of {strip} rows in a sweep of {}", at.number, sweep.height);
+    ensure!(
+        fits,
+        "phase {}: a strip of {strip} rows in a sweep of {}",
+        at.number,
+        sweep.height
+    );
     for (s, (step, pace)) in sweep.steps.iter().zip(&phase.pace).enumerate() {
         let grain = pace.grain;
-        ensure!(pace.offset < grain, "{}: grains of {grain} rows from row {}", at.step(s), pace.offset);
+        ensure!(
+            pace.offset < grain,
+            "{}: grains of {grain} rows from row {}",
+            at.step(s),
+            pace.offset
+        );
         let due = ceil(strip, step.ratio).clamp(1, u128::from(step.height.max(1)));
         let cap = due.next_multiple_of(u128::from(grain));
-        ensure!(u128::from(pace.cap) == cap, "{} has a cap of {} rows, not {cap}", at.step(s), pace.cap);
+        ensure!(
+            u128::from(pace.cap) == cap,
+            "{} has a cap of {} rows, not {cap}",
+            at.step(s),
+            pace.cap
+        );
     }
     Ok(())
 }
@@ -103,7 +148,13 @@ impl<'a> Run<'a> {
             for read in &step.reads {
                 of_rows[read.rows].push(readers.len());
                 let (axis, span) = (&read.axis, Span::new(&read.axis));
-                readers.push(Reader { rows: read.rows, axis, span, ready: 0, keeps: axis.tail(0) });
+                readers.push(Reader {
+                    rows: read.rows,
+                    axis,
+                    span,
+                    ready: 0,
+                    keeps: axis.tail(0),
+                });
             }
             of_step.push(first..readers.len());
         }
@@ -132,14 +183,17 @@ impl<'a> Run<'a> {
         if to == from {
             return Ok(());
         }
-        ensure!(to - from <= at.phase.pace[s].cap, "{} makes rows {from}..{to} in a turn", at.step(s));
         for r in self.of_step[s].clone() {
             let rows = self.readers[r].rows;
             let alive = self.dropped[rows]..self.front(rows);
             let reader = &mut self.readers[r];
             if let Some(reads) = reader.span.of(&(from..to)) {
                 let exist = alive.start <= reads.start && reads.end <= alive.end;
-                ensure!(exist, "{}, turn {turn}: {reads:?} are read, {alive:?} are alive", at.rows(rows));
+                ensure!(
+                    exist,
+                    "{}, turn {turn}: {reads:?} are read, {alive:?} are alive",
+                    at.rows(rows)
+                );
             }
             reader.keeps = reader.axis.tail(to);
         }
@@ -150,7 +204,11 @@ impl<'a> Run<'a> {
         {
             let (taken, slots) = (&mut self.taken[pool], at.phase.pools[pool].slots);
             *taken += to - from;
-            ensure!(*taken <= slots, "{}, turn {turn}: {taken} slots are taken of {slots}", at.rows(rows));
+            ensure!(
+                *taken <= slots,
+                "{}, turn {turn}: {taken} slots are taken of {slots}",
+                at.rows(rows)
+            );
         }
         Ok(())
     }
@@ -174,7 +232,11 @@ impl<'a> Run<'a> {
                 ready = ready.min(reader.ready);
                 ended &= front == reader.axis.input;
             }
-            if ended { ready } else { ready.saturating_sub(pace.delay) }
+            if ended {
+                ready
+            } else {
+                ready.saturating_sub(pace.delay)
+            }
         };
         let to = allowed.min(from.saturating_add(pace.cap)).min(step.height);
         if to == step.height {
@@ -191,7 +253,11 @@ impl<'a> Run<'a> {
         let keeps = self.of_rows[rows].iter().map(|&r| self.readers[r].keeps);
         let tail = keeps.fold(front, u64::min);
         let dropped = self.dropped[rows];
-        ensure!(dropped <= tail, "{}: row {tail} is needed, {dropped} are dropped", self.at.rows(rows));
+        ensure!(
+            dropped <= tail,
+            "{}: row {tail} is needed, {dropped} are dropped",
+            self.at.rows(rows)
+        );
         if let Home::Slots(pool) = self.at.phase.homes[rows] {
             self.taken[pool] -= tail - dropped;
         }
@@ -200,6 +266,3 @@ impl<'a> Run<'a> {
         Ok(())
     }
 }
-
-
-
