@@ -280,7 +280,10 @@ fn scales(graph: &Graph) -> Vec<Ratio> {
             follow(&links, root, &mut scale);
         }
     }
-    scale.into_iter().map(|s| s.unwrap_or(Ratio::new(1, 1))).collect()
+    scale
+        .into_iter()
+        .map(|s| s.unwrap_or(Ratio::new(1, 1)))
+        .collect()
 }
 
 /// For each tensor those that an op in strips connects it with, and their rows per row of it.
@@ -376,7 +379,12 @@ impl Builder<'_> {
                 }
             }
         }
-        let largest = self.sweep.steps.iter().filter(|s| s.is_source()).map(|s| s.ratio);
+        let largest = self
+            .sweep
+            .steps
+            .iter()
+            .filter(|s| s.is_source())
+            .map(|s| s.ratio);
         if let Some(largest) = largest.max_by(|a, b| a.value().total_cmp(&b.value())) {
             for step in &mut self.sweep.steps {
                 step.ratio = step

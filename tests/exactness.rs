@@ -16,7 +16,7 @@ use common::shrink::{describe, smallest};
 use common::{panic_message, reference, say, validate};
 use stripmill::graph::{Graph, Window};
 use stripmill::kernels::Isa;
-use stripmill::sweep::{Fronts, phases};
+use stripmill::sweep::Fronts;
 
 /// What f32 arithmetic may differ from f64, relative to the largest value of a tensor.
 const TOLERANCE: f64 = 3e-5;

@@ -9,8 +9,8 @@ use stripmill::dense::DType;
 use stripmill::graph::{Graph, Layout, Side, TensorId};
 use stripmill::import::{Dim, Model, Port};
 use stripmill::io::{
-    self, Alpha, Bits, Channels, Cropped, FileSink, FileSource, ImageShape, Pad, PadMode, Padded, PendingFile,
-    ReadOptions, RowSource, WriteOptions, read_value,
+    self, Alpha, Bits, Channels, Cropped, FileSink, FileSource, ImageShape, Pad, PadMode, Padded,
+    PendingFile, ReadOptions, RowSink, RowSource, WriteOptions, read_value,
 };
 use stripmill::plan::Plan;
 use stripmill::sweep::{self, Work};
@@ -21,10 +21,20 @@ use super::ports::{Given, Taken};
 #[derive(Debug, Args)]
 pub(super) struct FileArgs {
     /// A `.npy` or `.png` file; with the input's name where the model has several
-    #[arg(long = "input", value_name = "[NAME=]FILE", required = true, help_heading = "Files")]
+    #[arg(
+        long = "input",
+        value_name = "[NAME=]FILE",
+        required = true,
+        help_heading = "Files"
+    )]
     inputs: Vec<OsString>,
     /// A `.npy` or `.png` file; with the output's name where the model has several
-    #[arg(long = "output", value_name = "[NAME=]FILE", required = true, help_heading = "Files")]
+    #[arg(
+        long = "output",
+        value_name = "[NAME=]FILE",
+        required = true,
+        help_heading = "Files"
+    )]
     outputs: Vec<OsString>,
     /// Where rows are kept for the time being that a file takes or gives in order and panels do not;
     /// not in memory [default: the first output's folder]
@@ -39,25 +49,58 @@ pub(super) struct FileArgs {
     #[arg(long, value_name = "MODE:N", help_heading = "Size")]
     pad: Option<Border>,
     /// Multiplies the input's values [default: 1/255 for 8 bits, 1/65535 for 16, 1 for npy]
-    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Values")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_negative_numbers = true,
+        help_heading = "Values"
+    )]
     scale: Option<f32>,
     /// Subtracted from the scaled input, one for all channels or one for each
-    #[arg(long, value_name = "X,…", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Values")]
+    #[arg(
+        long,
+        value_name = "X,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Values"
+    )]
     mean: Vec<f32>,
     /// Divides the input after that, one for all channels or one for each
-    #[arg(long, value_name = "X,…", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Values")]
+    #[arg(
+        long,
+        value_name = "X,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Values"
+    )]
     std: Vec<f32>,
     /// The input's channels: `rgb`, `bgr` or `gray` [default: as the file has them]
     #[arg(long, value_name = "ORDER", help_heading = "Values")]
     channels: Option<Channels>,
     /// An image's alpha channel: `drop` or `keep`
-    #[arg(long, value_name = "WHAT", default_value = "drop", help_heading = "Values")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "drop",
+        help_heading = "Values"
+    )]
     alpha: Alpha,
     /// Multiplies the output's values [default: 255 for 8 bits, 65535 for 16, 1 for npy]
-    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Values")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_negative_numbers = true,
+        help_heading = "Values"
+    )]
     out_scale: Option<f32>,
     /// Added to the scaled output, one for all channels or one for each
-    #[arg(long, value_name = "X,…", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Values")]
+    #[arg(
+        long,
+        value_name = "X,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Values"
+    )]
     out_mean: Vec<f32>,
     /// Bits of a sample of an output image: 8 or 16
     #[arg(long, value_name = "N", default_value = "8", help_heading = "Values")]
@@ -96,7 +139,9 @@ impl FromStr for Border {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let (mode, width) = text.split_once(':').ok_or("give MODE:N, as in reflect:8")?;
         let mode = mode.parse().map_err(|e: Error| e.to_string())?;
-        let width = width.parse().map_err(|_| format!("`{width}` is no number of pixels"))?;
+        let width = width
+            .parse()
+            .map_err(|_| format!("`{width}` is no number of pixels"))?;
         Ok(Border { mode, width })
     }
 }
@@ -112,7 +157,11 @@ impl FileArgs {
             Some(Multiple::Auto) => model.multiple()?,
         };
         let open = |(port, path): (&Port, &PathBuf)| {
-            let given = if port.is_image() { self.image(path, multiple)? } else { Given::Whole(read_value(path)?) };
+            let given = if port.is_image() {
+                self.image(path, multiple)?
+            } else {
+                Given::Whole(read_value(path)?)
+            };
             fits(port, &given.lengths(), path)?;
             Ok(given)
         };
@@ -131,32 +180,59 @@ impl FileArgs {
         for warning in source.warnings() {
             super::warn(&format_args!("warning: {warning}"));
         }
-        let (mode, width) = self.pad.map_or((PadMode::Edge, 0), |pad| (pad.mode, pad.width));
+        let (mode, width) = self
+            .pad
+            .map_or((PadMode::Edge, 0), |pad| (pad.mode, pad.width));
         let pad = Pad::around(mode, width).to_multiple(source.shape(), rows, cols);
-        Ok(Given::Image { shape: source.shape(), pad, source: Padded::new(source, pad)? })
+        Ok(Given::Image {
+            shape: source.shape(),
+            pad,
+            source: Padded::new(source, pad)?,
+        })
     }
 
     /// Starts the files of all outputs, in the graph's order.
     pub(super) fn create(&self, graph: &Graph, inputs: &[Given]) -> Result<Vec<Taken>> {
-        let names: Vec<&str> = graph.outputs.iter().map(|&id| graph.tensor(id).name.as_str()).collect();
+        let names: Vec<&str> = graph
+            .outputs
+            .iter()
+            .map(|&id| graph.tensor(id).name.as_str())
+            .collect();
         let paths = assign("output", &self.outputs, &names)?;
-        if let Some(path) = paths.iter().enumerate().find_map(|(k, path)| paths[..k].contains(path).then_some(path)) {
-            return Err(Error::Usage(format!("{}: two outputs cannot be in one file", path.display())));
+        if let Some(path) = paths
+            .iter()
+            .enumerate()
+            .find_map(|(k, path)| paths[..k].contains(path).then_some(path))
+        {
+            return Err(Error::Usage(format!(
+                "{}: two outputs cannot be in one file",
+                path.display()
+            )));
         }
-        let options =
-            WriteOptions { scale: self.out_scale, mean: self.out_mean.clone(), bits: self.bits };
+        let options = WriteOptions {
+            scale: self.out_scale,
+            mean: self.out_mean.clone(),
+            bits: self.bits,
+        };
         let create = |(&id, path): (&TensorId, PathBuf)| {
             let tensor = graph.tensor(id);
             let image = tensor.layout == Layout::Rows || tensor.dtype == DType::F32;
-            match (image, tensor.dims[..].try_into()) {
+            match (image, <[u64; 4]>::try_from(&tensor.dims[..])) {
                 (true, Ok([n, c, h, w])) if n * c * h * w > 0 => {
                     let shape = ImageShape { n, c, h, w };
                     let crop = crop(graph, id, shape, inputs);
-                    let kept = ImageShape { h: crop.height, w: crop.width, ..shape };
+                    let kept = ImageShape {
+                        h: crop.height,
+                        w: crop.width,
+                        ..shape
+                    };
                     let sink = FileSink::create(&path, kept, &options)?;
                     Ok(Taken::Image(Cropped::new(sink, shape, crop)?))
                 }
-                _ if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) => {
+                _ if path
+                    .extension()
+                    .is_some_and(|e| e.eq_ignore_ascii_case("npy")) =>
+                {
                     // whether it can be written is asked before the work, not after
                     PendingFile::create(&path).map(drop)?;
                     Ok(Taken::Array(path))
@@ -174,28 +250,42 @@ impl FileArgs {
     }
 
     /// Lets rows be reached anywhere of files that go in order, where `plan` cuts panels.
-    pub(super) fn spool(&self, plan: &Plan, inputs: &mut [Given], outputs: &mut [Taken]) -> Result<()> {
+    pub(super) fn spool(
+        &self,
+        plan: &Plan,
+        inputs: &mut [Given],
+        outputs: &mut [Taken],
+    ) -> Result<()> {
         let cut = |work: Work| {
             let phases = plan.phases.iter().filter(|p| p.panels.len() > 1);
-            phases.flat_map(|p| &p.sweep.steps).any(|step| step.work == work)
+            phases
+                .flat_map(|p| &p.sweep.steps)
+                .any(|step| step.work == work)
         };
         let folder = self.folder();
         for (k, input) in inputs.iter_mut().enumerate() {
             if let (Given::Image { source, .. }, true) = (input, cut(Work::Load(k))) {
-                source.inner_mut().spool(folder)?;
+                source.spool(folder)?;
             }
         }
         for (k, output) in outputs.iter_mut().enumerate() {
             if let (Taken::Image(sink), true) = (output, cut(Work::Save(k))) {
-                sink.inner_mut().spool(folder)?;
+                sink.spool(folder)?;
             }
         }
         Ok(())
     }
 
     fn folder(&self) -> &Path {
-        let output = self.outputs.first().and_then(|o| o.to_str()).map_or(Path::new(""), Path::new);
-        let beside = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let output = self
+            .outputs
+            .first()
+            .and_then(|o| o.to_str())
+            .map_or(Path::new(""), Path::new);
+        let beside = output
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         self.scratch.as_deref().unwrap_or(beside)
     }
 }
@@ -205,30 +295,47 @@ fn assign(what: &str, given: &[OsString], names: &[&str]) -> Result<Vec<PathBuf>
     let mut paths: Vec<Option<PathBuf>> = vec![None; names.len()];
     for argument in given {
         let named = argument.to_str().and_then(|a| a.split_once('='));
-        let named = named.and_then(|(name, file)| Some((names.iter().position(|n| *n == name)?, PathBuf::from(file))));
+        let named = named.and_then(|(name, file)| {
+            Some((names.iter().position(|n| *n == name)?, PathBuf::from(file)))
+        });
         let (k, path) = match (named, names) {
             (Some(named), _) => named,
             (None, [_]) => (0, PathBuf::from(argument)),
             (None, _) => {
                 let names = names.join("`, `");
                 let argument = argument.to_string_lossy();
-                return Err(Error::Usage(format!("--{what} {argument}: give NAME=FILE for each of `{names}`")));
+                return Err(Error::Usage(format!(
+                    "--{what} {argument}: give NAME=FILE for each of `{names}`"
+                )));
             }
         };
         if paths[k].replace(path).is_some() {
-            return Err(Error::Usage(format!("{what} `{}` is given two files", names[k])));
+            return Err(Error::Usage(format!(
+                "{what} `{}` is given two files",
+                names[k]
+            )));
         }
     }
-    let missing = |name: &str| Error::Usage(format!("{what} `{name}` has no file: --{what} {name}=FILE"));
-    paths.into_iter().zip(names).map(|(path, name)| path.ok_or_else(|| missing(name))).collect()
+    let missing =
+        |name: &str| Error::Usage(format!("{what} `{name}` has no file: --{what} {name}=FILE"));
+    paths
+        .into_iter()
+        .zip(names)
+        .map(|(path, name)| path.ok_or_else(|| missing(name)))
+        .collect()
 }
 
 /// Whether the model takes these lengths, as far as it says.
 fn fits(port: &Port, got: &[u64], path: &Path) -> Result<()> {
-    let Some(dims) = &port.dims else { return Ok(()) };
+    let Some(dims) = &port.dims else {
+        return Ok(());
+    };
     let (name, file) = (&port.name, path.display());
     if dims.len() != got.len() {
-        let need = format!("input `{name}` needs {} lengths, {file} has {got:?}", dims.len());
+        let need = format!(
+            "input `{name}` needs {} lengths, {file} has {got:?}",
+            dims.len()
+        );
         return Err(Error::Usage(need));
     }
     for (k, (dim, &got)) in dims.iter().zip(got).enumerate() {
@@ -260,13 +367,22 @@ fn remedy(want: u64, got: u64) -> &'static str {
 
 /// The part of an output that shows the image, rather than the border around it.
 fn crop(graph: &Graph, output: TensorId, shape: ImageShape, inputs: &[Given]) -> io::Crop {
-    let images = graph.inputs.iter().zip(inputs).filter_map(|(&id, given)| match given {
-        Given::Image { shape, pad, .. } => Some((id, *shape, *pad)),
-        Given::Whole(_) => None,
-    });
+    let images = graph
+        .inputs
+        .iter()
+        .zip(inputs)
+        .filter_map(|(&id, given)| match given {
+            Given::Image { shape, pad, .. } => Some((id, *shape, *pad)),
+            Given::Whole(_) => None,
+        });
     // the largest input is the one whose size the output follows
     match images.max_by_key(|(_, shape, _)| shape.h * shape.w) {
-        None => io::Crop { top: 0, left: 0, height: shape.h, width: shape.w },
+        None => io::Crop {
+            top: 0,
+            left: 0,
+            height: shape.h,
+            width: shape.w,
+        },
         Some((input, image, pad)) => {
             let padded = pad.padded(image);
             let scale = |side, out: u64, whole: u64| {
@@ -277,4 +393,3 @@ fn crop(graph: &Graph, output: TensorId, shape: ImageShape, inputs: &[Given]) ->
         }
     }
 }
-

@@ -36,7 +36,11 @@ pub(super) fn inspect(args: &Args) -> Result<ExitCode> {
     });
     if let Ok(([rows, cols], small, large)) = &sized {
         let any = if rows * cols == 1 { " (any size)" } else { "" };
-        line(&mut text, "multiple of", format_args!("{rows} rows, {cols} columns{any}"));
+        line(
+            &mut text,
+            "multiple of",
+            format_args!("{rows} rows, {cols} columns{any}"),
+        );
         fields(large, &mut text);
         wholes(small, large, &mut text);
     }
@@ -56,7 +60,11 @@ fn head(model: &Model, text: &mut String) {
     for port in model.outputs() {
         line(text, "output", format_args!("{}", describe(port)));
     }
-    let ops: Vec<String> = model.ops().iter().map(|(op, count)| format!("{op} {count}")).collect();
+    let ops: Vec<String> = model
+        .ops()
+        .iter()
+        .map(|(op, count)| format!("{op} {count}"))
+        .collect();
     line(text, "ops", format_args!("{}", ops.join(", ")));
     line(text, "parameters", format_args!("{}", model.parameters()));
 }
@@ -67,21 +75,41 @@ fn describe(port: &Port) -> String {
         Dim::Named(name) => name.clone(),
         Dim::Unknown => "?".to_owned(),
     };
-    let dims = port.dims.as_ref().map_or("?".to_owned(), |dims| dims.iter().map(dim).collect::<Vec<_>>().join(", "));
-    let dtype = port.dtype.map_or("any type".to_owned(), |t| format!("{t:?}").to_lowercase());
+    let dims = port.dims.as_ref().map_or("?".to_owned(), |dims| {
+        dims.iter().map(dim).collect::<Vec<_>>().join(", ")
+    });
+    let dtype = port
+        .dtype
+        .map_or("any type".to_owned(), |t| format!("{t:?}").to_lowercase());
     format!("`{}` {dtype} [{dims}]", port.name)
 }
 
 /// The receptive field of each output.
 fn fields(graph: &Graph, text: &mut String) {
-    for &output in graph.outputs.iter().filter(|id| graph.tensor(**id).layout == Layout::Rows) {
+    for &output in graph
+        .outputs
+        .iter()
+        .filter(|id| graph.tensor(**id).layout == Layout::Rows)
+    {
         let sides = [Side::Rows, Side::Cols].map(|side| receptive_field(graph, output, side));
         for (k, &input) in graph.inputs.iter().enumerate() {
             let [rows, cols] = [&sides[0][k], &sides[1][k]];
             let name = |id| &graph.tensor(id).name;
-            let whole = if rows.whole || cols.whole { ", and all of it by way of ops below" } else { "" };
+            let whole = if rows.whole || cols.whole {
+                ", and all of it by way of ops below"
+            } else {
+                ""
+            };
             let what = format!("{} rows, {} columns{whole}", extent(rows), extent(cols));
-            line(text, "reach", format_args!("a pixel of `{}` sees of `{}`: {what}", name(output), name(input)));
+            line(
+                text,
+                "reach",
+                format_args!(
+                    "a pixel of `{}` sees of `{}`: {what}",
+                    name(output),
+                    name(input)
+                ),
+            );
         }
     }
 }
@@ -93,13 +121,28 @@ fn extent(field: &Field) -> String {
 /// Ops that need a tensor whose size is the image's as a whole.
 fn wholes(small: &Graph, large: &Graph, text: &mut String) {
     let bytes = |graph: &Graph, node: &stripmill::graph::Node| -> u64 {
-        let rows = node.operands.iter().flat_map(|o| o.0.iter().map(|s| s.tensor));
-        let whole = node.whole.iter().flatten().copied().filter(|_| matches!(node.op, Op::Dense(_)));
+        let rows = node
+            .operands
+            .iter()
+            .flat_map(|o| o.0.iter().map(|s| s.tensor));
+        let whole = node
+            .whole
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|_| matches!(node.op, Op::Dense(_)));
         rows.chain(whole).map(|id| graph.tensor(id).bytes()).sum()
     };
     let mut any = false;
-    for node in large.nodes.iter().filter(|n| matches!(n.op, Op::Dense(_) | Op::Gather(_))) {
-        let before = small.nodes.iter().find(|n| n.name == node.name && n.outputs == node.outputs);
+    for node in large
+        .nodes
+        .iter()
+        .filter(|n| matches!(n.op, Op::Dense(_) | Op::Gather(_)))
+    {
+        let before = small
+            .nodes
+            .iter()
+            .find(|n| n.name == node.name && n.outputs == node.outputs);
         if before.is_some_and(|before| bytes(small, before) == bytes(large, node)) {
             continue;
         }

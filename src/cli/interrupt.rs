@@ -28,7 +28,11 @@ pub(super) fn catch() -> Result<()> {
 
 /// Whether to go on.
 pub(super) fn asked() -> ControlFlow<()> {
-    if signal() == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    if signal() == 0 {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
+    }
 }
 
 /// Ends the process as the signal would have.

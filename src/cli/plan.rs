@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stripmill::graph::{Graph, Layout};
+use stripmill::graph::Graph;
 use stripmill::import::Model;
 use stripmill::io::PendingFile;
 use stripmill::plan::{self, Class, Home, Plan};
@@ -42,8 +42,12 @@ struct Report<'a> {
 }
 
 pub(super) fn plan(args: &Args) -> Result<ExitCode> {
-    let ImageSize { channels, rows, cols } = args.size;
-    let json = args.json.as_ref().map(PendingFile::create).transpose()?;
+    let ImageSize {
+        channels,
+        rows,
+        cols,
+    } = args.size;
+    let json = args.json.as_ref().map(|path| PendingFile::create(path)).transpose()?;
     let model = Model::open(&args.model)?;
     let graph = match channels {
         None => model.graph_at(rows, cols)?,
@@ -55,11 +59,20 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
     let plan = plan.plan();
     if let Some(mut file) = json {
         let lags = plan.phases.iter().map(|phase| {
-            let names = phase.sweep.rows.iter().map(|r| graph.tensor(r.tensor).name.as_str());
+            let names = phase
+                .sweep
+                .rows
+                .iter()
+                .map(|r| graph.tensor(r.tensor).name.as_str());
             names.zip(plan::lags(phase)).collect()
         });
-        let report = Report { least_bytes: least, lags: lags.collect(), plan };
-        let text = serde_json::to_string_pretty(&report).map_err(|e| Error::Usage(format!("plan: {e}")))?;
+        let report = Report {
+            least_bytes: least,
+            lags: lags.collect(),
+            plan,
+        };
+        let text = serde_json::to_string_pretty(&report)
+            .map_err(|e| Error::Usage(format!("plan: {e}")))?;
         writeln!(file, "{text}").map_err(|e| Error::io(file.path(), e))?;
         file.commit()?;
     }
@@ -71,10 +84,16 @@ fn describe(graph: &Graph, plan: &Plan, least: u64) -> String {
     let (mut text, peak) = (String::new(), plan.peak.total());
     for (what, ids) in [("input", &graph.inputs), ("output", &graph.outputs)] {
         for tensor in ids.iter().map(|&id| graph.tensor(id)) {
-            line(&mut text, format_args!("{what} `{}` {}", tensor.name, lengths(&tensor.dims)));
+            line(
+                &mut text,
+                format_args!("{what} `{}` {}", tensor.name, lengths(&tensor.dims)),
+            );
         }
     }
-    let budget = plan.options.memory.map_or(String::new(), |m| format!(" of {}", bytes(m)));
+    let budget = plan
+        .options
+        .memory
+        .map_or(String::new(), |m| format!(" of {}", bytes(m)));
     line(
         &mut text,
         format_args!(
@@ -101,7 +120,12 @@ fn describe(graph: &Graph, plan: &Plan, least: u64) -> String {
             let _ = write!(text, "{}", tensors(graph, plan, p));
         }
     }
-    let _ = write!(text, "\narena of {}\n{}", bytes(plan.arena_bytes), arena(plan));
+    let _ = write!(
+        text,
+        "\narena of {}\n{}",
+        bytes(plan.arena_bytes),
+        arena(plan)
+    );
     text
 }
 
@@ -109,15 +133,35 @@ fn describe(graph: &Graph, plan: &Plan, least: u64) -> String {
 fn peaks(plan: &Plan) -> Table {
     let mut table = Table::new(1, &["class", "bytes"]);
     let peak = &plan.peak;
-    let fixed = [("program", peak.program), ("threads", peak.threads), ("constants", peak.constants), ("io", peak.io)];
+    let fixed = [
+        ("program", peak.program),
+        ("threads", peak.threads),
+        ("constants", peak.constants),
+        ("io", peak.io),
+    ];
     for (name, bytes) in fixed {
         table.row([name.to_owned(), bytes.to_string()]);
     }
-    let alive = |at: usize| plan.buffers.iter().filter(move |b| (b.birth..=b.death).contains(&at));
-    let fullest = (0..plan.script.len()).max_by_key(|&at| alive(at).map(|b| b.bytes).sum::<u64>()).unwrap_or(0);
+    let alive = |at: usize| {
+        plan.buffers
+            .iter()
+            .filter(move |b| (b.birth..=b.death).contains(&at))
+    };
+    let fullest = (0..plan.script.len())
+        .max_by_key(|&at| alive(at).map(|b| b.bytes).sum::<u64>())
+        .unwrap_or(0);
     let mut free = plan.arena_bytes;
-    for class in [Class::Weights, Class::Rows, Class::Stored, Class::Whole, Class::Sums] {
-        let bytes: u64 = alive(fullest).filter(|b| b.class == class).map(|b| b.bytes).sum();
+    for class in [
+        Class::Weights,
+        Class::Rows,
+        Class::Stored,
+        Class::Whole,
+        Class::Sums,
+    ] {
+        let bytes: u64 = alive(fullest)
+            .filter(|b| b.class == class)
+            .map(|b| b.bytes)
+            .sum();
         free = free.saturating_sub(bytes);
         table.row([format!("{class:?}").to_lowercase(), bytes.to_string()]);
     }
@@ -129,7 +173,19 @@ fn peaks(plan: &Plan) -> Table {
 /// The tensors of a phase: where they are, how far behind, what is kept.
 fn tensors(graph: &Graph, plan: &Plan, p: usize) -> Table {
     let phase = &plan.phases[p];
-    let mut table = Table::new(2, &["tensor", "home", "c", "h", "w", "lag", "carry", "carry bytes"]);
+    let mut table = Table::new(
+        2,
+        &[
+            "tensor",
+            "home",
+            "c",
+            "h",
+            "w",
+            "lag",
+            "carry",
+            "carry bytes",
+        ],
+    );
     let lags = plan::lags(phase);
     for (k, rows) in phase.sweep.rows.iter().enumerate() {
         let tensor = graph.tensor(rows.tensor);
@@ -137,10 +193,26 @@ fn tensors(graph: &Graph, plan: &Plan, p: usize) -> Table {
             Home::Slots(pool) => format!("pool {pool}"),
             Home::Stored(_) => "stored".to_owned(),
         };
-        let widest = phase.panels.iter().map(|p| p.windows[k].end - p.windows[k].start).max().unwrap_or(0);
+        let widest = phase
+            .panels
+            .iter()
+            .map(|p| p.windows[k].end - p.windows[k].start)
+            .max()
+            .unwrap_or(0);
         let kept = phase.carry[k] * widest * tensor.c() * 4;
-        let numbers = [tensor.c(), tensor.h(), tensor.w(), lags[k], phase.carry[k], kept];
-        table.row([tensor.name.clone(), home].into_iter().chain(numbers.map(|n| n.to_string())));
+        let numbers = [
+            tensor.c(),
+            tensor.h(),
+            tensor.w(),
+            lags[k],
+            phase.carry[k],
+            kept,
+        ];
+        table.row(
+            [tensor.name.clone(), home]
+                .into_iter()
+                .chain(numbers.map(|n| n.to_string())),
+        );
     }
     table
 }
@@ -153,13 +225,20 @@ fn arena(plan: &Plan) -> Table {
     for b in buffers {
         let class = format!("{:?}", b.class).to_lowercase();
         let numbers = [b.offset, b.bytes, b.birth as u64, b.death as u64];
-        table.row([b.name.clone(), class].into_iter().chain(numbers.map(|n| n.to_string())));
+        table.row(
+            [b.name.clone(), class]
+                .into_iter()
+                .chain(numbers.map(|n| n.to_string())),
+        );
     }
     table
 }
 
 fn lengths(dims: &[u64]) -> String {
-    dims.iter().map(u64::to_string).collect::<Vec<_>>().join("×")
+    dims.iter()
+        .map(u64::to_string)
+        .collect::<Vec<_>>()
+        .join("×")
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {

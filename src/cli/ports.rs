@@ -9,7 +9,8 @@ use stripmill::exec::{Drain, Feed};
 use stripmill::graph::{Graph, Layout};
 use stripmill::import::Model;
 use stripmill::io::{
-    self, Cropped, FileSink, FileSource, ImageShape, MemorySource, Pad, Padded, RowSink, RowSource, write_value,
+    self, Cropped, FileSink, FileSource, ImageShape, MemorySource, Pad, Padded, RowSink, RowSource,
+    write_value,
 };
 use stripmill::{Error, Result};
 
@@ -48,7 +49,9 @@ impl Given {
     fn feed(self, layout: Layout) -> Result<Feed> {
         match (self, layout) {
             (Given::Image { source, .. }, Layout::Rows) => Ok(Feed::Rows(Box::new(source))),
-            (Given::Image { mut source, .. }, Layout::Whole) => Ok(Feed::Whole(whole(&mut source)?)),
+            (Given::Image { mut source, .. }, Layout::Whole) => {
+                Ok(Feed::Whole(whole(&mut source)?))
+            }
             (Given::Whole(value), _) => Ok(Feed::Whole(value)),
         }
     }
@@ -103,19 +106,35 @@ pub(super) fn graph(model: &Model, inputs: &[Given]) -> Result<Graph> {
 fn misfit(model: &Model, inputs: &[(&str, Vec<u64>)]) -> Option<Error> {
     let multiple = model.multiple().ok()?;
     inputs.iter().find_map(|(name, lengths)| {
-        let &[_, _, h, w] = &lengths[..] else { return None };
+        let &[_, _, h, w] = &lengths[..] else {
+            return None;
+        };
         let sides = [("height", h, multiple[0]), ("width", w, multiple[1])];
         let (side, got, m) = sides.into_iter().find(|(_, got, m)| got % m != 0)?;
         let need = format!("input `{name}` needs a {side} that is a multiple of {m} (got {got})");
-        Some(Error::Usage(format!("{need}: --multiple {m} or --multiple auto")))
+        Some(Error::Usage(format!(
+            "{need}: --multiple {m} or --multiple auto"
+        )))
     })
 }
 
 /// Feeds and drains, in the graph's order, and how much is written that a run does not know of.
-pub(super) fn connect(graph: &Graph, inputs: Vec<Given>, outputs: Vec<Taken>) -> Result<(Vec<Feed>, Vec<Drain>, Written)> {
+pub(super) fn connect(
+    graph: &Graph,
+    inputs: Vec<Given>,
+    outputs: Vec<Taken>,
+) -> Result<(Vec<Feed>, Vec<Drain>, Written)> {
     let written = Written::default();
-    let feeds = graph.inputs.iter().zip(inputs).map(|(&id, given)| given.feed(graph.tensor(id).layout));
-    let drains = graph.outputs.iter().zip(outputs).map(|(&id, taken)| taken.drain(graph.tensor(id).layout, &written));
+    let feeds = graph
+        .inputs
+        .iter()
+        .zip(inputs)
+        .map(|(&id, given)| given.feed(graph.tensor(id).layout));
+    let drains = graph
+        .outputs
+        .iter()
+        .zip(outputs)
+        .map(|(&id, taken)| taken.drain(graph.tensor(id).layout, &written));
     Ok((feeds.collect::<Result<_>>()?, drains.collect(), written))
 }
 
@@ -137,7 +156,9 @@ impl Written {
 fn whole(source: &mut dyn RowSource) -> Result<Value> {
     let ImageShape { n, c, h, w } = source.shape();
     let mut value = Value::zeros(DType::F32, &[n, c, h, w]);
-    let Data::F32(values) = &mut value.data else { return Ok(value) };
+    let Data::F32(values) = &mut value.data else {
+        return Ok(value);
+    };
     let mut row = vec![0.0; (w * c) as usize];
     for item in 0..n {
         for y in 0..h {
@@ -154,7 +175,10 @@ fn whole(source: &mut dyn RowSource) -> Result<Value> {
 /// Gives a whole tensor to a sink, row by row.
 fn give(view: View<'_>, sink: &mut dyn RowSink) -> Result<()> {
     let (DataRef::F32(values), &[n, c, h, w]) = (view.data, view.dims) else {
-        return Err(Error::Usage(format!("an output of {:?} is no image", view.dims)));
+        return Err(Error::Usage(format!(
+            "an output of {:?} is no image",
+            view.dims
+        )));
     };
     let mut source = MemorySource::new(values, ImageShape { n, c, h, w }, io::Layout::Nchw)?;
     let mut row = vec![0.0; (w * c) as usize];

@@ -25,7 +25,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The progress of one run.
 pub(super) enum Progress {
     Bar(ProgressBar),
-    Json { start: Instant, last: Option<Instant> },
+    Json {
+        start: Instant,
+        last: Option<Instant>,
+    },
     None,
 }
 
@@ -35,11 +38,16 @@ impl Progress {
             Show::Auto if stderr().is_terminal() => Progress::new(Show::Bar),
             Show::Auto | Show::None => Progress::None,
             Show::Bar => {
-                let style = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {elapsed}  {eta} left");
+                let style = ProgressStyle::with_template(
+                    "{wide_bar} {percent:>3} %  {elapsed}  {eta} left",
+                );
                 let bar = ProgressBar::new(0);
                 Progress::Bar(style.map_or(bar.clone(), |style| bar.with_style(style)))
             }
-            Show::Json => Progress::Json { start: Instant::now(), last: None },
+            Show::Json => Progress::Json {
+                start: Instant::now(),
+                last: None,
+            },
         }
     }
 
@@ -57,7 +65,10 @@ impl Progress {
                 *last = Some(Instant::now());
                 let seconds = start.elapsed().as_secs_f64();
                 // a run does not fail because nobody watches it
-                let _ = writeln!(stderr(), "{{\"turns\":{turns},\"of\":{of},\"seconds\":{seconds:.3}}}");
+                let _ = writeln!(
+                    stderr(),
+                    "{{\"turns\":{turns},\"of\":{of},\"seconds\":{seconds:.3}}}"
+                );
             }
             Progress::None => {}
         }

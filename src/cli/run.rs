@@ -63,14 +63,18 @@ struct Stats {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let opened = Instant::now();
     interrupt::catch()?;
-    let stats = args.stats.as_ref().map(PendingFile::create).transpose()?;
+    let stats = args.stats.as_ref().map(|path| PendingFile::create(path)).transpose()?;
     let isa = Isa::detect()?;
     let model = Model::open(&args.model)?;
     let mut inputs = args.files.open(&model)?;
     let graph = ports::graph(&model, &inputs)?;
     drop(model);
     let mut outputs = args.files.create(&graph, &inputs)?;
-    let io = inputs.iter().map(Given::memory).chain(outputs.iter().map(Taken::memory)).sum();
+    let io = inputs
+        .iter()
+        .map(Given::memory)
+        .chain(outputs.iter().map(Taken::memory))
+        .sum();
     let options = args.tiling.options(io);
     let mut engine = {
         let plan = plan::plan(&graph, &options)?;
@@ -79,7 +83,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let open_seconds = opened.elapsed().as_secs_f64();
 
     let started = Instant::now();
-    args.files.spool(engine.plan().plan(), &mut inputs, &mut outputs)?;
+    args.files
+        .spool(engine.plan().plan(), &mut inputs, &mut outputs)?;
     let (feeds, drains, written) = ports::connect(engine.graph(), inputs, outputs)?;
     let mut progress = Progress::new(args.progress);
     let mut took = engine.run(feeds, drains, &mut |turns, of| {
@@ -90,14 +95,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     took.seconds = started.elapsed().as_secs_f64();
     took.bytes_written += written.bytes();
     if let Some(file) = stats {
-        write_stats(file, &Stats::new(engine.plan().plan(), took, open_seconds, isa))?;
+        write_stats(
+            file,
+            &Stats::new(engine.plan().plan(), took, open_seconds, isa),
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Stats {
     fn new(plan: &Plan, took: exec::Stats, open_seconds: f64, isa: Isa) -> Self {
-        let strips = plan.phases.iter().map(|p| p.sweep.height.div_ceil(p.strip.max(1)));
+        let strips = plan
+            .phases
+            .iter()
+            .map(|p| p.sweep.height.div_ceil(p.strip.max(1)));
         Stats {
             seconds: took.seconds,
             open_seconds,
@@ -107,7 +118,12 @@ impl Stats {
             arena_bytes: plan.arena_bytes,
             memory_bytes: plan.options.memory,
             strips: strips.max().unwrap_or(0),
-            panels: plan.phases.iter().map(|p| p.panels.len()).max().unwrap_or(0),
+            panels: plan
+                .phases
+                .iter()
+                .map(|p| p.panels.len())
+                .max()
+                .unwrap_or(0),
             phases: plan.phases.len(),
             threads: plan.options.threads,
             isa: isa.name(),
@@ -118,7 +134,8 @@ impl Stats {
 }
 
 fn write_stats(mut file: PendingFile, stats: &Stats) -> Result<()> {
-    let text = serde_json::to_string_pretty(stats).map_err(|e| Error::Usage(format!("statistics: {e}")))?;
+    let text = serde_json::to_string_pretty(stats)
+        .map_err(|e| Error::Usage(format!("statistics: {e}")))?;
     writeln!(file, "{text}").map_err(|e| Error::io(file.path(), e))?;
     file.commit()
 }

@@ -10,18 +10,33 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let why = || format!("`{text}` is no size: give bytes, or a number with K, M, G or T (512M, 1.5G)");
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let why = || {
+            format!("`{text}` is no size: give bytes, or a number with K, M, G or T (512M, 1.5G)")
+        };
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let unit = unit.trim_start().to_ascii_lowercase();
-        let unit = unit.strip_suffix("ib").or(unit.strip_suffix('b')).unwrap_or(&unit);
-        let shift = ["", "k", "m", "g", "t"].iter().position(|u| *u == unit).ok_or_else(why)? * 10;
+        let unit = unit
+            .strip_suffix("ib")
+            .or(unit.strip_suffix('b'))
+            .unwrap_or(&unit);
+        let shift = ["", "k", "m", "g", "t"]
+            .iter()
+            .position(|u| *u == unit)
+            .ok_or_else(why)?
+            * 10;
         if let Ok(whole) = number.parse::<u64>() {
             return whole.checked_mul(1 << shift).map(Bytes).ok_or_else(why);
         }
         let number: f64 = number.parse().map_err(|_| why())?;
         let bytes = number * (1u64 << shift) as f64;
-        if bytes.is_finite() && bytes < u64::MAX as f64 { Ok(Bytes(bytes as u64)) } else { Err(why()) }
+        if bytes.is_finite() && bytes < u64::MAX as f64 {
+            Ok(Bytes(bytes as u64))
+        } else {
+            Err(why())
+        }
     }
 }
 
@@ -52,11 +67,21 @@ impl FromStr for ImageSize {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let why = || format!("`{text}` is no image size: give HxW or CxHxW (1080x1920)");
-        let lengths = text.split(['x', 'X', '×']).map(|n| n.parse::<u64>().ok().filter(|&n| n > 0));
+        let lengths = text
+            .split(['x', 'X', '×'])
+            .map(|n| n.parse::<u64>().ok().filter(|&n| n > 0));
         let lengths: Option<Vec<u64>> = lengths.collect();
         match lengths.ok_or_else(why)?[..] {
-            [rows, cols] => Ok(ImageSize { channels: None, rows, cols }),
-            [channels, rows, cols] => Ok(ImageSize { channels: Some(channels), rows, cols }),
+            [rows, cols] => Ok(ImageSize {
+                channels: None,
+                rows,
+                cols,
+            }),
+            [channels, rows, cols] => Ok(ImageSize {
+                channels: Some(channels),
+                rows,
+                cols,
+            }),
             _ => Err(why()),
         }
     }
@@ -76,14 +101,27 @@ mod tests {
         assert_eq!(of("1.5G"), Ok(3 << 29));
         assert_eq!(of("2KiB"), Ok(2048));
         assert_eq!(of("7B"), Ok(7));
-        for wrong in ["", "M", "-1", "1.2.3M", "12X", "99999999999999T", "1e9", "nan"] {
+        for wrong in [
+            "",
+            "M",
+            "-1",
+            "1.2.3M",
+            "12X",
+            "99999999999999T",
+            "1e9",
+            "nan",
+        ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn sizes_of_images() {
-        let of = |text: &str| text.parse::<ImageSize>().ok().map(|s| (s.channels, s.rows, s.cols));
+        let of = |text: &str| {
+            text.parse::<ImageSize>()
+                .ok()
+                .map(|s| (s.channels, s.rows, s.cols))
+        };
         assert_eq!(of("30x40"), Some((None, 30, 40)));
         assert_eq!(of("3x30x40"), Some((Some(3), 30, 40)));
         for wrong in ["30", "0x4", "ax4", "1x2x3x4", "30x"] {

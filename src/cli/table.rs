@@ -11,7 +11,10 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(left: usize, heads: &[&str]) -> Self {
-        Table { left, rows: vec![heads.iter().map(|h| (*h).to_owned()).collect()] }
+        Table {
+            left,
+            rows: vec![heads.iter().map(|h| (*h).to_owned()).collect()],
+        }
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -22,7 +25,14 @@ impl Table {
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |k: usize| self.rows.iter().filter_map(|r| r.get(k)).map(|c| c.chars().count()).max().unwrap_or(0);
+        let width = |k: usize| {
+            self.rows
+                .iter()
+                .filter_map(|r| r.get(k))
+                .map(|c| c.chars().count())
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
             let mut line = String::new();

@@ -29,14 +29,23 @@ fn available(proc: &Path, cgroup: &Path) -> Option<u64> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         let (root, files) = match controllers {
-            "" => (cgroup.to_path_buf(), ["memory.max", "memory.current", "inactive_file"]),
+            "" => (
+                cgroup.to_path_buf(),
+                ["memory.max", "memory.current", "inactive_file"],
+            ),
             _ if controllers.split(',').any(|c| c == "memory") => (
                 cgroup.join("memory"),
-                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"],
+                [
+                    "memory.limit_in_bytes",
+                    "memory.usage_in_bytes",
+                    "total_inactive_file",
+                ],
             ),
             _ => return None,
         };
-        parents(&root, path).filter_map(|group| left(&group, files)).min()
+        parents(&root, path)
+            .filter_map(|group| left(&group, files))
+            .min()
     });
     limits.chain(machine).min()
 }
@@ -45,12 +54,21 @@ fn available(proc: &Path, cgroup: &Path) -> Option<u64> {
 /// often that of the host.
 fn parents(root: &Path, path: &str) -> impl Iterator<Item = PathBuf> {
     let path = Path::new(path.trim_start_matches('/'));
-    path.ancestors().map(|p| root.join(p)).collect::<Vec<_>>().into_iter()
+    path.ancestors()
+        .map(|p| root.join(p))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// What a group's limit leaves: none without a limit.
 fn left(group: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Option<u64> {
-    let number = |file: &str| read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+    let number = |file: &str| {
+        read_to_string(group.join(file))
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    };
     let (limit, usage) = (number(limit)?, number(usage)?);
     let stat = read_to_string(group.join("memory.stat")).unwrap_or_default();
     Some(limit.saturating_sub(usage.saturating_sub(field(&stat, reclaimable).unwrap_or(0))))
@@ -58,7 +76,9 @@ fn left(group: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Option<u64> {
 
 /// The number after `name`, in a file of names and numbers.
 fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find(|l| l.split_whitespace().next() == Some(name))?;
+    let line = text
+        .lines()
+        .find(|l| l.split_whitespace().next() == Some(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -81,7 +101,10 @@ mod tests {
         available(&root.path().join("proc"), &root.path().join("cgroup"))
     }
 
-    const MACHINE: (&str, &str) = ("proc/meminfo", "MemTotal: 4000 kB\nMemAvailable:    3000 kB\n");
+    const MACHINE: (&str, &str) = (
+        "proc/meminfo",
+        "MemTotal: 4000 kB\nMemAvailable:    3000 kB\n",
+    );
 
     #[test]
     fn the_machine_is_asked() {
@@ -107,10 +130,16 @@ mod tests {
     fn a_group_of_version_1_seen_from_a_container() {
         let files = [
             MACHINE,
-            ("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/0123\n"),
+            (
+                "proc/self/cgroup",
+                "5:cpu,cpuacct:/x\n4:memory:/docker/0123\n",
+            ),
             ("cgroup/memory/memory.limit_in_bytes", "9000\n"),
             ("cgroup/memory/memory.usage_in_bytes", "1000\n"),
-            ("cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 100\n"),
+            (
+                "cgroup/memory/memory.stat",
+                "inactive_file 7\ntotal_inactive_file 100\n",
+            ),
         ];
         assert_eq!(with(&files), Some(8100));
     }
@@ -120,7 +149,10 @@ mod tests {
         let files = [
             MACHINE,
             ("proc/self/cgroup", "4:memory:/\n"),
-            ("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            (
+                "cgroup/memory/memory.limit_in_bytes",
+                "9223372036854771712\n",
+            ),
             ("cgroup/memory/memory.usage_in_bytes", "1000\n"),
         ];
         assert_eq!(with(&files), Some(3000 << 10));

@@ -304,13 +304,16 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         // what is read: rows by read, then weights, then whole operands
         let mut shared: Vec<Range<usize>> = Vec::new();
         let mut tables: Vec<RowTable> = Vec::with_capacity(sweep_step.reads.len());
-        for (k, read) in sweep_step.reads.iter().enumerate() {
-            let cols = &step::span(node, k, read, &self.panel.windows[read.rows], &out_cols);
+        for read in &sweep_step.reads {
+            let start = self.panel.windows[read.rows].start;
+            let cols = Some(read.cols.span(&out_cols))
+                .filter(|span| !span.is_empty())
+                .unwrap_or(start..start);
             let table = RowTable::new(&read.axis, &made, shared.len());
             for y in table.rows.clone() {
                 shared.push(
                     self.slots
-                        .bytes(read.rows, &self.places[read.rows], y, cols)?,
+                        .bytes(read.rows, &self.places[read.rows], y, &cols)?,
                 );
             }
             tables.push(table);

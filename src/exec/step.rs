@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::tables;
 use crate::dense::{DataRef, View};
 use crate::error::{Error, Result};
-use crate::graph::{Axis, Graph, Node, Op, Operand, PoolKind, Window};
+use crate::graph::{Axis, Graph, Node, Op, Operand, PoolKind};
 use crate::kernels::{self, Cols, Extra, Input, Isa, Out, Phase, Pooling, Program, Segment, Tail};
 use crate::plan::footprint::{conv_shape, is_depthwise};
 use crate::plan::{Panel, PhasePlan};
-use crate::sweep::{Read, Work};
+use crate::sweep::Work;
 
 /// The column tables of a step in one panel.
 #[derive(Debug)]
@@ -35,14 +35,12 @@ pub(super) fn columns(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize)
     else {
         return Columns::None;
     };
-    let (out, from, axis) = (
-        &panel.windows[made],
-        panel.windows[read.rows].start,
-        &read.cols,
-    );
+    let (out, axis) = (&panel.windows[made], &read.cols);
     if out.is_empty() {
         return Columns::None;
     }
+    // a kernel is given the columns that its output may read, of every segment the same
+    let from = axis.span(out).start;
     match &graph.node(id).op {
         Op::Conv(conv) if is_depthwise(&conv_shape(graph, conv)) => {
             Columns::Plain(tables::plain(axis, out, from))
@@ -60,25 +58,6 @@ pub(super) fn columns(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize)
         Op::DepthToSpace { block, .. } => Columns::First((out.start % block) as usize),
         Op::SpaceToDepth { block } => Columns::First((out.start * block - from) as usize),
         _ => Columns::None,
-    }
-}
-
-/// The columns of read `k` of `node` that its kernel is given to make (or gather) columns `out`. Most
-/// are given the whole window, which column tables count from. What reads the output's own columns,
-/// or the pixels of whole blocks, has no table: its rows start where the output's do.
-pub(super) fn span(
-    node: &Node,
-    k: usize,
-    read: &Read,
-    window: &Range<u64>,
-    out: &Range<u64>,
-) -> Range<u64> {
-    let main = k < node.operands.iter().map(|o| o.0.len()).sum();
-    match (&node.op, &read.cols.window) {
-        (Op::DepthToSpace { block, .. }, _) if main => out.start / block..out.end.div_ceil(*block),
-        (Op::Resize { .. }, _) if main => window.clone(),
-        (_, Window::Same) => out.clone(),
-        _ => window.clone(),
     }
 }
 

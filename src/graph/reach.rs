@@ -28,9 +28,15 @@ pub fn reach(graph: &Graph, output: TensorId, side: Side, at: u64) -> Vec<Reach>
         let all = matches!(node.op, Op::Gather(_));
         for (k, operand) in node.operands.iter().chain(&node.extras).enumerate() {
             let read = if all {
-                Reach { window: 0..0, whole: true }
+                Reach {
+                    window: 0..0,
+                    whole: true,
+                }
             } else {
-                Reach { window: read(&graph.axis(node, k, side), &out.window), whole: out.whole }
+                Reach {
+                    window: read(&graph.axis(node, k, side), &out.window),
+                    whole: out.whole,
+                }
             };
             see(&mut seen, operand, &read);
         }
@@ -38,7 +44,11 @@ pub fn reach(graph: &Graph, output: TensorId, side: Side, at: u64) -> Vec<Reach>
             seen[id.at()].whole = true;
         }
     }
-    graph.inputs.iter().map(|id| seen[id.at()].clone()).collect()
+    graph
+        .inputs
+        .iter()
+        .map(|id| seen[id.at()].clone())
+        .collect()
 }
 
 /// The receptive field of a tensor: the most rows (or columns) of an input that one of its own
@@ -59,13 +69,29 @@ pub fn receptive_field(graph: &Graph, output: TensorId, side: Side) -> Vec<Field
     const POSITIONS: u64 = 64;
     let len = graph.tensor(output).len(side);
     let middle = len.saturating_sub(POSITIONS) / 2;
-    let mut fields = vec![Field { len: 0, cut: false, whole: false }; graph.inputs.len()];
+    let mut fields = vec![
+        Field {
+            len: 0,
+            cut: false,
+            whole: false
+        };
+        graph.inputs.len()
+    ];
     for at in middle..len.min(middle + POSITIONS) {
-        for ((seen, field), &input) in reach(graph, output, side, at).iter().zip(&mut fields).zip(&graph.inputs) {
+        for ((seen, field), &input) in reach(graph, output, side, at)
+            .iter()
+            .zip(&mut fields)
+            .zip(&graph.inputs)
+        {
             let tensor = graph.tensor(input);
-            let end = if tensor.layout == Layout::Rows { tensor.len(side) } else { u64::MAX };
+            let end = if tensor.layout == Layout::Rows {
+                tensor.len(side)
+            } else {
+                u64::MAX
+            };
             field.len = field.len.max(seen.window.end - seen.window.start);
-            field.cut |= !seen.window.is_empty() && (seen.window.start == 0 || seen.window.end == end);
+            field.cut |=
+                !seen.window.is_empty() && (seen.window.start == 0 || seen.window.end == end);
             field.whole |= seen.whole;
         }
     }
@@ -93,9 +119,19 @@ fn see(seen: &mut [Reach], operand: &Operand, read: &Reach) {
 /// no more than those near the ends.
 fn read(axis: &Axis, out: &Range<u64>) -> Range<u64> {
     const ENDS: u64 = 64;
-    let (low, high) = (out.start.saturating_add(ENDS).min(out.end), out.end.saturating_sub(ENDS).max(out.start));
+    let (low, high) = (
+        out.start.saturating_add(ENDS).min(out.end),
+        out.end.saturating_sub(ENDS).max(out.start),
+    );
     let ends = (out.start..low).chain(high.max(low)..out.end);
-    let taps = ends.flat_map(|o| (0..axis.taps()).filter(move |&k| axis.weight(o, k) != 0.0).map(move |k| (o, k)));
+    let taps = ends.flat_map(|o| {
+        (0..axis.taps())
+            .filter(move |&k| axis.weight(o, k) != 0.0)
+            .map(move |k| (o, k))
+    });
     let positions = taps.filter_map(|(o, k)| axis.tap(o, k));
-    positions.map(|i| i..i + 1).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
+    positions
+        .map(|i| i..i + 1)
+        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        .unwrap_or(0..0)
 }

@@ -12,6 +12,8 @@
 //!                     ├───┤            o = 2 reads 3 4 5
 //! ```
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::interp::Interp;
@@ -240,6 +242,13 @@ impl Axis {
             Window::Interp(interp) => interp.tap(o, interp.taps() - 1).0 as i64 + 1,
         };
         high.clamp(0, len) as u64
+    }
+
+    /// The positions that outputs `out` (at least one) may read, without gaps; empty where all their
+    /// taps are outside.
+    pub fn span(&self, out: &Range<u64>) -> Range<u64> {
+        let from = self.tail(out.start);
+        from..self.needs(out.end - 1).max(from)
     }
 
     /// How many outputs can be made when `front` inputs exist, at least `from` and at most `most`

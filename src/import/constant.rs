@@ -141,7 +141,10 @@ impl Constants {
         } else if let Some(raw) = &tensor.raw_data {
             if raw.len() as u64 != size {
                 let has = raw.len();
-                return self.bad(tensor, format!("{has} bytes of data where {dims:?} needs {size}"));
+                return self.bad(
+                    tensor,
+                    format!("{has} bytes of data where {dims:?} needs {size}"),
+                );
             }
             self.offset(raw).map(|offset| Place {
                 path: self.path.clone(),
@@ -152,7 +155,9 @@ impl Constants {
             None
         };
         let half = element == ElementType::Float16;
-        if let Some(place) = place.as_ref().filter(|_| half || element == ElementType::Float)
+        if let Some(place) = place
+            .as_ref()
+            .filter(|_| half || element == ElementType::Float)
             && size >= LAZY
         {
             return Ok(Constant::Weight(Weight {
@@ -228,7 +233,10 @@ impl Constants {
         }
         let (path, file, has) = &self.externals[location];
         if offset.checked_add(size).is_none_or(|end| end > *has) {
-            let why = format!("tensor `{}` ends behind the file's {has} bytes", tensor.name);
+            let why = format!(
+                "tensor `{}` ends behind the file's {has} bytes",
+                tensor.name
+            );
             return Err(Error::format(path.as_path(), why));
         }
         let (path, file) = (path.clone(), file.clone());

@@ -23,19 +23,40 @@ impl Model {
     ///
     /// # Errors
     /// [`Error::Usage`] naming an input whose lengths that leaves open.
-    pub fn lengths(&self, channels: Option<u64>, rows: u64, cols: u64) -> Result<Vec<(&str, Vec<u64>)>> {
+    pub fn lengths(
+        &self,
+        channels: Option<u64>,
+        rows: u64,
+        cols: u64,
+    ) -> Result<Vec<(&str, Vec<u64>)>> {
         let of = |port: &super::Port| {
-            let open = |what: &str| Error::Usage(format!("input `{}`: the model leaves its {what} open", port.name));
-            let dims = port.dims.as_deref().unwrap_or(&[Dim::Unknown, Dim::Unknown, Dim::Unknown, Dim::Unknown]);
+            let open = |what: &str| {
+                Error::Usage(format!(
+                    "input `{}`: the model leaves its {what} open",
+                    port.name
+                ))
+            };
+            let dims = port.dims.as_deref().unwrap_or(&[
+                Dim::Unknown,
+                Dim::Unknown,
+                Dim::Unknown,
+                Dim::Unknown,
+            ]);
             let image = [Some(1), channels, Some(rows), Some(cols)];
             let length = |(k, dim): (usize, &Dim)| match dim {
                 Dim::Fixed(len) => Ok(*len),
                 _ if dims.len() == 4 => image[k].ok_or_else(|| open("channels")),
                 _ => Err(open("lengths")),
             };
-            dims.iter().enumerate().map(length).collect::<Result<Vec<u64>>>()
+            dims.iter()
+                .enumerate()
+                .map(length)
+                .collect::<Result<Vec<u64>>>()
         };
-        self.inputs().iter().map(|port| Ok((port.name.as_str(), of(port)?))).collect()
+        self.inputs()
+            .iter()
+            .map(|port| Ok((port.name.as_str(), of(port)?)))
+            .collect()
     }
 
     /// The graph for images of `rows` × `cols`, with as many channels as work where the model leaves
@@ -49,8 +70,13 @@ impl Model {
         }
         let mut first = None;
         for channels in CHANNELS {
-            match self.lengths(Some(channels), rows, cols).and_then(|lengths| self.graph(&lengths)) {
-                Err(Error::Model { node, why }) => first = first.or(Some(Error::Model { node, why })),
+            match self
+                .lengths(Some(channels), rows, cols)
+                .and_then(|lengths| self.graph(&lengths))
+            {
+                Err(Error::Model { node, why }) => {
+                    first = first.or(Some(Error::Model { node, why }))
+                }
                 done => return done,
             }
         }
@@ -100,6 +126,7 @@ impl Model {
 impl super::Port {
     /// Whether it may be an image: f32, of batch, channels, height and width.
     pub fn is_image(&self) -> bool {
-        self.dtype.is_none_or(|t| t == DType::F32) && self.dims.as_ref().is_none_or(|dims| dims.len() == 4)
+        self.dtype.is_none_or(|t| t == DType::F32)
+            && self.dims.as_ref().is_none_or(|dims| dims.len() == 4)
     }
 }

@@ -142,7 +142,9 @@ impl Reader {
                     }
                     None => {
                         let name = &attr.name;
-                        refused = Some(format!("the type of its attribute `{name}` is not supported"));
+                        refused = Some(format!(
+                            "the type of its attribute `{name}` is not supported"
+                        ));
                     }
                 },
             }

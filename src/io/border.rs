@@ -98,7 +98,13 @@ impl Pad {
     /// are output pixels for each input pixel, as numerator and denominator. What the network lost or
     /// added at the ends is taken to be the same at both. Where the border ends within an output
     /// pixel, that pixel belongs to the image.
-    pub fn crop(&self, input: ImageShape, output: ImageShape, rows: (u64, u64), cols: (u64, u64)) -> Crop {
+    pub fn crop(
+        &self,
+        input: ImageShape,
+        output: ImageShape,
+        rows: (u64, u64),
+        cols: (u64, u64),
+    ) -> Crop {
         let padded = self.padded(input);
         let (top, height) = part(self.top, input.h, padded.h, output.h, rows);
         let (left, width) = part(self.left, input.w, padded.w, output.w, cols);
@@ -117,7 +123,9 @@ fn part(before: u64, len: u64, padded: u64, output: u64, (num, den): (u64, u64))
         [before, len, padded, output, num.max(1), den.max(1)].map(i128::from);
     // in halves of an output pixel's `den`-th: the output's middle is the padded input's middle
     let lost = padded * num - output * den;
-    let start = (2 * before * num - lost).div_euclid(2 * den).clamp(0, output);
+    let start = (2 * before * num - lost)
+        .div_euclid(2 * den)
+        .clamp(0, output);
     let end = 2 * (before + len) * num - lost;
     let end = (end + 2 * den - 1).div_euclid(2 * den).clamp(start, output);
     (start as u64, (end - start) as u64)
@@ -220,11 +228,6 @@ impl<S: RowSource> Padded<S> {
             next: (0, 0),
             only: None,
         })
-    }
-
-    /// The source without the border.
-    pub fn inner_mut(&mut self) -> &mut S {
-        &mut self.inner
     }
 
     fn rows(&self) -> Axis {
@@ -379,11 +382,6 @@ impl<S: RowSink> Cropped<S> {
         }
         Ok(Cropped { inner, shape, crop })
     }
-
-    /// The sink that takes the part.
-    pub fn inner_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
 }
 
 impl<S: RowSink> RowSink for Cropped<S> {
@@ -441,9 +439,18 @@ mod tests {
 
     /// The crop of `input` pixels with `pad` on each side, `more` at the end, and `output` out.
     fn crop(input: u64, pad: u64, more: u64, output: u64, scale: (u64, u64)) -> (u64, u64) {
-        let shape = |h| ImageShape { n: 1, c: 3, h, w: h };
+        let shape = |h| ImageShape {
+            n: 1,
+            c: 3,
+            h,
+            w: h,
+        };
         let pad = Pad::around(PadMode::Edge, pad);
-        let pad = Pad { bottom: pad.bottom + more, right: pad.right + more, ..pad };
+        let pad = Pad {
+            bottom: pad.bottom + more,
+            right: pad.right + more,
+            ..pad
+        };
         let crop = pad.crop(shape(input), shape(output), scale, scale);
         assert_eq!((crop.top, crop.height), (crop.left, crop.width));
         (crop.top, crop.height)

@@ -82,7 +82,7 @@ impl PendingFile {
     }
 
     /// The name it was asked for.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.asked
     }
 

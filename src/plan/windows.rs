@@ -28,7 +28,7 @@ impl Cut {
             .filter(|p| p.owned.iter().any(|o| !o.is_empty()))
             .collect();
         if panels.len() <= 1 {
-            // where one panel owns all, or nothing leaves the sweep, it is the plain, uncut one
+            // one owns all there is, or nothing leaves the sweep: untiled, with whole rows of sources
             panels = vec![panel(graph, sweep, 0, 1)];
         }
         let widths = |k: usize| {
@@ -78,9 +78,7 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
             continue;
         }
         for read in &step.reads {
-            let from = read.cols.tail(out.start);
-            let need = from..read.cols.needs(out.end - 1).max(from);
-            windows[read.rows] = hull(&windows[read.rows], &need);
+            windows[read.rows] = hull(&windows[read.rows], &read.cols.span(&out));
         }
     }
     Panel { windows, owned }

@@ -57,7 +57,13 @@ fn join(parts: &[Rows], dims: [u64; 4]) -> Rows {
 }
 
 /// Images one after the other along the rows or columns: each with zeros around it, added up.
-fn lay(emit: &mut Emit, call: &Call<'_>, parts: &[Rows], axis: usize, dims: [u64; 4]) -> Result<Rows> {
+fn lay(
+    emit: &mut Emit,
+    call: &Call<'_>,
+    parts: &[Rows],
+    axis: usize,
+    dims: [u64; 4],
+) -> Result<Rows> {
     let (name, label) = (call.name(), call.label(0));
     let mut operands = Vec::with_capacity(parts.len());
     let mut start = 0;
@@ -72,7 +78,14 @@ fn lay(emit: &mut Emit, call: &Call<'_>, parts: &[Rows], axis: usize, dims: [u64
     for i in 1..operands.len() as u32 {
         all = sum.push(Func::Add, &[all, Arg::Input(i)]);
     }
-    emit.pointwise(name, &label, sum, operands, Vec::new(), (parts[0].dtype, dims))
+    emit.pointwise(
+        name,
+        &label,
+        sum,
+        operands,
+        Vec::new(),
+        (parts[0].dtype, dims),
+    )
 }
 
 pub(super) fn split(emit: &mut Emit, call: &Call<'_>) -> Lowered {
@@ -102,14 +115,20 @@ pub(super) fn gather(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let (Item::Rows(rows), Some(to)) = (call.data()?, call.image()) else {
         return Ok(None);
     };
-    let indices = call.ints(1)?.filter(|list| list.len() as u64 <= MOST_CHANNELS);
+    let indices = call
+        .ints(1)?
+        .filter(|list| list.len() as u64 <= MOST_CHANNELS);
     let (Some(indices), 1) = (indices, call.axis("axis", 0, 4)?) else {
         return Ok(None);
     };
     let c = rows.dims[1];
     let mut list = Vec::with_capacity(indices.len());
     for index in indices {
-        match u64::try_from(if index < 0 { index.saturating_add(c as i64) } else { index }) {
+        match u64::try_from(if index < 0 {
+            index.saturating_add(c as i64)
+        } else {
+            index
+        }) {
             Ok(channel) if channel < c => list.push(channel),
             _ => return Err(call.bad(format!("channel {index} is outside of {c}"))),
         }
@@ -155,7 +174,12 @@ pub(super) fn tile(emit: &mut Emit, call: &Call<'_>) -> Lowered {
 /// Repeats channels as a whole, and single rows and columns.
 fn repeat(emit: &mut Emit, call: &Call<'_>, from: [u64; 4], to: [u64; 4]) -> Lowered {
     let stretches = |axis: usize| from[axis] == to[axis] || from[axis] == 1;
-    if from[0] != to[0] || !stretches(2) || !stretches(3) || to.contains(&0) || to[1] > MOST_CHANNELS {
+    if from[0] != to[0]
+        || !stretches(2)
+        || !stretches(3)
+        || to.contains(&0)
+        || to[1] > MOST_CHANNELS
+    {
         return Ok(None);
     }
     if to[2..] == [1, 1] && !matches!(call.data()?, Item::Rows(_)) {

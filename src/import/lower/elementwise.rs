@@ -26,7 +26,13 @@ const AT_ONCE: usize = 8;
 
 pub(super) fn lower(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let args = call.args.iter().flatten().collect::<Vec<_>>();
-    if args.len() != call.args.iter().rposition(Option::is_some).map_or(0, |i| i + 1) {
+    if args.len()
+        != call
+            .args
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |i| i + 1)
+    {
         return clip(emit, call); // an absent input before a given one: only Clip has that
     }
     let kind = call.op().kind.as_str();
@@ -51,7 +57,12 @@ pub(super) fn lower(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     }
 }
 
-fn to(emit: &mut Emit, call: &Call<'_>, args: &[&Item], build: impl Fn(&mut Expr, &[Arg])) -> Lowered {
+fn to(
+    emit: &mut Emit,
+    call: &Call<'_>,
+    args: &[&Item],
+    build: impl Fn(&mut Expr, &[Arg]),
+) -> Lowered {
     let target = Target {
         name: call.name(),
         label: &call.label(0),
@@ -227,8 +238,12 @@ impl Gathering {
             return Ok(None);
         };
         let [n, c, h, w] = self.dims;
-        let pixel = dims[2..] == [1, 1] && (dims[0] == n || dims[0] == 1) && (dims[1] == c || dims[1] == 1);
-        let beside = dims[0] == n && (dims[1] == c || dims[1] == 1) && dims[2] == h && (dims[3] == w || dims[3] == 1);
+        let pixel =
+            dims[2..] == [1, 1] && (dims[0] == n || dims[0] == 1) && (dims[1] == c || dims[1] == 1);
+        let beside = dims[0] == n
+            && (dims[1] == c || dims[1] == 1)
+            && dims[2] == h
+            && (dims[3] == w || dims[3] == 1);
         match item {
             Item::Known(constant) if dims == [1; 4] => {
                 let values = floats(&*constant.value()?);
@@ -243,7 +258,8 @@ impl Gathering {
                 let label = format!("{}.vector", target.label);
                 if dtype != DType::F32 {
                     let float = [("to", Attr::Int(1))];
-                    id = emit.compute(target.name, &label, "Cast", &float, vec![Item::Whole(id)])?;
+                    id =
+                        emit.compute(target.name, &label, "Cast", &float, vec![Item::Whole(id)])?;
                 }
                 if own.first() != Some(&dims[0]) {
                     id = emit.reshape(&label, Item::Whole(id), &dims)?;
@@ -293,6 +309,7 @@ impl Gathering {
 /// Lengths with ones in front, as broadcasting aligns them with an image's.
 fn aligned(dims: &[u64]) -> Option<[u64; 4]> {
     let mut all = [1; 4];
-    all.get_mut(4usize.checked_sub(dims.len())?..)?.copy_from_slice(dims);
+    all.get_mut(4usize.checked_sub(dims.len())?..)?
+        .copy_from_slice(dims);
     Some(all)
 }

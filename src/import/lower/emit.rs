@@ -114,7 +114,10 @@ impl Emit {
         op: &dense::Op,
         args: &[Option<Item>],
     ) -> Result<Vec<(DType, Vec<u64>)>> {
-        let shapes: Vec<_> = args.iter().map(|a| a.as_ref().map(|a| self.shape(a))).collect();
+        let shapes: Vec<_> = args
+            .iter()
+            .map(|a| a.as_ref().map(|a| self.shape(a)))
+            .collect();
         let facts = args.iter().zip(&shapes).map(|(item, shape)| {
             let (dtype, dims) = shape.as_ref()?;
             let value = match item.as_ref().and_then(Item::known) {
@@ -192,7 +195,9 @@ impl Emit {
         args: &[Option<Item>],
     ) -> Result<Vec<Item>> {
         let outs = self.infer(op, args).map_err(|e| e.at_node(name))?;
-        let whole = args.iter().map(|a| a.as_ref().map(|a| self.whole(a)).transpose());
+        let whole = args
+            .iter()
+            .map(|a| a.as_ref().map(|a| self.whole(a)).transpose());
         let whole = whole.collect::<Result<Vec<_>>>()?;
         let mut outputs = Vec::new();
         for (label, (dtype, dims)) in labels.iter().zip(&outs) {
@@ -242,7 +247,10 @@ impl Emit {
             Gather::Max => ("max", vec![n, c, 1, 1]),
             Gather::Moments(_) => ("moments", vec![n, c, 2]),
         };
-        let label = format!("{}.{suffix}", self.graph.tensor(rows.operand.0[0].tensor).name);
+        let label = format!(
+            "{}.{suffix}",
+            self.graph.tensor(rows.operand.0[0].tensor).name
+        );
         let output = self.tensor(&label, rows.dtype, &dims, Layout::Whole)?;
         self.graph.nodes.push(Node {
             name: name.to_owned(),
@@ -253,7 +261,8 @@ impl Emit {
             whole: Vec::new(),
             outputs: vec![output],
         });
-        self.gathered.push((rows.operand.clone(), rows.dtype, kind, output));
+        self.gathered
+            .push((rows.operand.clone(), rows.dtype, kind, output));
         Ok(output)
     }
 
@@ -287,11 +296,18 @@ impl Emit {
                 Step::Reshape(lengths) => self.reshape(&label, source, lengths)?,
                 Step::Transpose(order) => {
                     let order = order.iter().map(|&i| i as i64).collect();
-                    self.compute(&label, &label, "Transpose", &[("perm", Attr::Ints(order))], vec![source])?
+                    self.compute(
+                        &label,
+                        &label,
+                        "Transpose",
+                        &[("perm", Attr::Ints(order))],
+                        vec![source],
+                    )?
                 }
             };
         }
-        self.viewed.push((view.rows.operand.clone(), view.steps.clone(), id));
+        self.viewed
+            .push((view.rows.operand.clone(), view.steps.clone(), id));
         Ok(id)
     }
 
@@ -300,7 +316,13 @@ impl Emit {
         let lengths = lengths.iter().map(|&d| d as i64).collect::<Vec<_>>();
         let shape = Value::i64(&[lengths.len() as u64], lengths);
         let args = vec![item, Item::Known(Constant::Value(shape.into()))];
-        self.compute(label, label, "Reshape", &[("allowzero", Attr::Int(1))], args)
+        self.compute(
+            label,
+            label,
+            "Reshape",
+            &[("allowzero", Attr::Int(1))],
+            args,
+        )
     }
 
     /// A constant as a whole tensor.
@@ -432,8 +454,18 @@ fn same_place(a: &WeightSource, b: &WeightSource) -> bool {
     match (a, b) {
         (WeightSource::Inline(a), WeightSource::Inline(b)) => Arc::ptr_eq(a, b),
         (
-            WeightSource::File { file: a, offset: at, half, .. },
-            WeightSource::File { file: b, offset: to, half: same, .. },
+            WeightSource::File {
+                file: a,
+                offset: at,
+                half,
+                ..
+            },
+            WeightSource::File {
+                file: b,
+                offset: to,
+                half: same,
+                ..
+            },
         ) => Arc::ptr_eq(a, b) && at == to && half == same,
         _ => false,
     }

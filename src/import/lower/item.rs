@@ -91,7 +91,8 @@ impl<'a> Call<'a> {
 
     /// Input 0.
     pub(super) fn data(&self) -> Result<&Item> {
-        self.arg(0).ok_or_else(|| self.bad("its first input is missing"))
+        self.arg(0)
+            .ok_or_else(|| self.bad("its first input is missing"))
     }
 
     /// The known value of input `i`.
@@ -167,7 +168,11 @@ impl<'a> Call<'a> {
 
     /// `axis`, counted from the end where negative, in a tensor of rank `rank`.
     pub(super) fn axis_of(&self, axis: i64, rank: usize) -> Result<usize> {
-        let at = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
+        let at = if axis < 0 {
+            axis.saturating_add(rank as i64)
+        } else {
+            axis
+        };
         match usize::try_from(at) {
             Ok(at) if at < rank => Ok(at),
             _ => Err(self.bad(format!("axis {axis} is outside of {rank} dimensions"))),
@@ -176,8 +181,13 @@ impl<'a> Call<'a> {
 }
 
 /// An op of the newest meaning, for what lowering adds on its own.
-pub(super) fn made_up(kind: &str, attrs: impl IntoIterator<Item = (&'static str, Attr)>) -> dense::Op {
-    let attrs = attrs.into_iter().map(|(name, value)| (name.to_owned(), value));
+pub(super) fn made_up(
+    kind: &str,
+    attrs: impl IntoIterator<Item = (&'static str, Attr)>,
+) -> dense::Op {
+    let attrs = attrs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
     dense::Op {
         kind: kind.to_owned(),
         opset: 21,

@@ -119,15 +119,23 @@ impl Lower {
                 continue;
             }
             let items = self.node(node, needed).map_err(|e| e.at_node(&node.name))?;
-            let named = node.outputs.iter().zip(items).filter(|(name, _)| !name.is_empty());
-            self.items.extend(named.map(|(name, item)| (name.clone(), item)));
+            let named = node
+                .outputs
+                .iter()
+                .zip(items)
+                .filter(|(name, _)| !name.is_empty());
+            self.items
+                .extend(named.map(|(name, item)| (name.clone(), item)));
         }
         Ok(())
     }
 
     fn item(&self, node: &Node, name: &str) -> Result<Item> {
         self.items.get(name).cloned().ok_or_else(|| {
-            Error::model(&node.name, format!("reads `{name}`, which nothing before it makes"))
+            Error::model(
+                &node.name,
+                format!("reads `{name}`, which nothing before it makes"),
+            )
         })
     }
 
@@ -164,7 +172,9 @@ impl Lower {
         if let Some(items) = self.strips(&call)? {
             return Ok(items);
         }
-        let made = (0..node.outputs.len()).rposition(|i| call.wants(i)).map_or(0, |i| i + 1);
+        let made = (0..node.outputs.len())
+            .rposition(|i| call.wants(i))
+            .map_or(0, |i| i + 1);
         let labels: Vec<_> = (0..made).map(|i| call.label(i)).collect();
         self.emit.dense(&node.name, &labels, &op, &call.args)
     }
@@ -261,7 +271,11 @@ impl Lower {
                 Some(_) => return Ok(None),
             }
         }
-        let made: u64 = call.outs.iter().map(|(dtype, dims)| bytes(*dtype, dims)).sum();
+        let made: u64 = call
+            .outs
+            .iter()
+            .map(|(dtype, dims)| bytes(*dtype, dims))
+            .sum();
         if made > FOLD.max(GROWTH * read) {
             return Ok(None);
         }
@@ -269,10 +283,14 @@ impl Lower {
             let value = arg.as_ref().and_then(Item::known).map(Constant::value);
             values.push(value.transpose()?);
         }
-        let views: Vec<Option<ValueView<'_>>> =
-            values.iter().map(|v| v.as_ref().map(|v| v.view())).collect();
+        let views: Vec<Option<ValueView<'_>>> = values
+            .iter()
+            .map(|v| v.as_ref().map(|v| v.view()))
+            .collect();
         let outputs = dense::eval(op, &views)?;
-        let items = outputs.into_iter().map(|v| Item::Known(Constant::new(call.name(), v)));
+        let items = outputs
+            .into_iter()
+            .map(|v| Item::Known(Constant::new(call.name(), v)));
         Ok(Some(items.collect()))
     }
 
@@ -310,7 +328,10 @@ impl Lower {
         for port in ports {
             let name = port.name.as_str();
             let Some(item) = self.items.get(name).cloned() else {
-                return Err(Error::model("graph", format!("nothing makes its output `{name}`")));
+                return Err(Error::model(
+                    "graph",
+                    format!("nothing makes its output `{name}`"),
+                ));
             };
             let id = match &item {
                 Item::Rows(rows) => match self.emit.one_tensor(rows) {
@@ -324,7 +345,8 @@ impl Lower {
                     let id = self.emit.whole(item)?;
                     let constant = matches!(item, Item::Known(_));
                     if constant || taken.contains(&id) {
-                        self.emit.compute(name, name, "Identity", &[], vec![Item::Whole(id)])?
+                        self.emit
+                            .compute(name, name, "Identity", &[], vec![Item::Whole(id)])?
                     } else {
                         id
                     }
@@ -333,10 +355,16 @@ impl Lower {
             taken.insert(id);
             self.emit.graph.outputs.push(id);
         }
-        let (inputs, outputs) = (self.emit.graph.inputs.clone(), self.emit.graph.outputs.clone());
+        let (inputs, outputs) = (
+            self.emit.graph.inputs.clone(),
+            self.emit.graph.outputs.clone(),
+        );
         for (id, port) in outputs.into_iter().zip(ports) {
             // an output that is an input by name is a copy of it by another
-            if !inputs.iter().any(|&i| self.emit.graph.tensor(i).name == port.name) {
+            if !inputs
+                .iter()
+                .any(|&i| self.emit.graph.tensor(i).name == port.name)
+            {
                 self.emit.rename(id, &port.name);
             }
         }

@@ -66,7 +66,13 @@ impl Norm {
             let label = format!("{label}.{suffix}");
             let index = Item::Known(Constant::Value(Value::i64(&[1], vec![index]).into()));
             let axis = [("axis", crate::dense::Attr::Int(2))];
-            emit.compute(name, &label, "Gather", &axis, vec![Item::Whole(moments), index])
+            emit.compute(
+                name,
+                &label,
+                "Gather",
+                &axis,
+                vec![Item::Whole(moments), index],
+            )
         };
         let mean = part(emit, "mean", 0)?;
         let variance = part(emit, "variance", 1)?;
@@ -82,21 +88,27 @@ impl Norm {
             };
             let value = constant.value()?;
             match &value.data {
-                crate::dense::Data::F32(values) if values.len() as u64 == c => Ok(Some(values.clone())),
+                crate::dense::Data::F32(values) if values.len() as u64 == c => {
+                    Ok(Some(values.clone()))
+                }
                 _ => Ok(None),
             }
         };
         // channel vectors go into the expression, what else there is follows it
         let (scale, bias) = (vector(&self.scale)?, vector(&self.bias)?);
         let numerator = match &scale {
-            Some(values) => Item::Known(Constant::Value(Value::f32(&[1, c, 1], values.clone()).into())),
+            Some(values) => Item::Known(Constant::Value(
+                Value::f32(&[1, c, 1], values.clone()).into(),
+            )),
             None => number(1.0),
         };
         let args = vec![numerator, Item::Whole(deviation)];
         let factor = emit.compute(name, &format!("{label}.factor"), "Div", &[], args)?;
         let mut tail = Expr::default();
         let centred = tail.push(Func::Sub, &[Arg::Input(0), Arg::Whole(0)]);
-        let shift = bias.clone().filter(|_| scale.is_some() || self.scale.is_none());
+        let shift = bias
+            .clone()
+            .filter(|_| scale.is_some() || self.scale.is_none());
         let folded = shift.is_some();
         match shift {
             Some(values) => {
@@ -139,7 +151,10 @@ impl Norm {
 /// `values` of groups, for each of their channels.
 fn per_channel(values: Vec<f32>, c: u64) -> Item {
     let each = (c as usize / values.len().max(1)).max(1);
-    let all: Vec<f32> = values.iter().flat_map(|&x| std::iter::repeat_n(x, each)).collect();
+    let all: Vec<f32> = values
+        .iter()
+        .flat_map(|&x| std::iter::repeat_n(x, each))
+        .collect();
     let value = Value::f32(&[all.len() as u64], all);
     Item::Known(Constant::Value(value.into()))
 }
@@ -221,7 +236,9 @@ pub(super) fn lrn(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let op = call.op();
     let float = |name, default| op.float(name).unwrap_or(default);
     let lrn = Op::Lrn {
-        size: u64::try_from(op.int("size").unwrap_or(1)).unwrap_or(1).max(1),
+        size: u64::try_from(op.int("size").unwrap_or(1))
+            .unwrap_or(1)
+            .max(1),
         alpha: float("alpha", 1e-4),
         beta: float("beta", 0.75),
         bias: float("bias", 1.0),

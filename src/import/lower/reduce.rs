@@ -87,12 +87,23 @@ pub(super) fn reduce(emit: &mut Emit, call: &Call<'_>) -> Lowered {
         tail.push(func, &[Arg::Input(0); 2][..func.arity()]);
         let operands = vec![rows.operand.clone()];
         let kind = (DType::F32, rows.dims);
-        rows = emit.pointwise(name, &format!("{label}.terms"), tail, operands, vec![], kind)?;
+        rows = emit.pointwise(
+            name,
+            &format!("{label}.terms"),
+            tail,
+            operands,
+            vec![],
+            kind,
+        )?;
     }
     let mut id = emit.gather(name, &rows, way.gather)?;
     if !others.is_empty() {
         // channels count alike: the mean of their means, the largest of their maxima
-        let kind = if way.gather == Gather::Max { "ReduceMax" } else { "ReduceMean" };
+        let kind = if way.gather == Gather::Max {
+            "ReduceMax"
+        } else {
+            "ReduceMean"
+        };
         let list = others.iter().map(|&a| a as i64).collect::<Vec<_>>();
         let list = Value::i64(&[list.len() as u64], list);
         let args = vec![Item::Whole(id), Item::Known(Constant::Value(list.into()))];
@@ -136,6 +147,12 @@ fn over_channels(emit: &mut Emit, call: &Call<'_>, rows: &Rows, sum: bool) -> Lo
         rows: tap.clone(),
         cols: tap,
     };
-    let made = emit.strip(call.name(), &call.label(0), Op::Conv(conv), rows, [n, 1, h, w])?;
+    let made = emit.strip(
+        call.name(),
+        &call.label(0),
+        Op::Conv(conv),
+        rows,
+        [n, 1, h, w],
+    )?;
     Ok(Some(vec![made.into()]))
 }

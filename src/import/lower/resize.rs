@@ -91,7 +91,10 @@ fn scales(call: &Call<'_>, from: [u64; 4], to: [u64; 4]) -> Result<Option<[f32; 
         return Ok(None);
     }
     let axes: Vec<usize> = match op.ints("axes") {
-        Some(axes) => axes.iter().map(|&a| call.axis_of(a, 4)).collect::<Result<_>>()?,
+        Some(axes) => axes
+            .iter()
+            .map(|&a| call.axis_of(a, 4))
+            .collect::<Result<_>>()?,
         None => vec![0, 1, 2, 3],
     };
     let mut all = [1.0; 4];
@@ -112,7 +115,10 @@ fn scales(call: &Call<'_>, from: [u64; 4], to: [u64; 4]) -> Result<Option<[f32; 
     let Some(given) = sizes.map(|i| call.ints(i)).transpose()?.flatten() else {
         return Ok(None);
     };
-    let ratios = axes.iter().zip(&given).map(|(&a, &size)| size as f32 / from[a] as f32);
+    let ratios = axes
+        .iter()
+        .zip(&given)
+        .map(|(&a, &size)| size as f32 / from[a] as f32);
     let common = match op.str("keep_aspect_ratio_policy") {
         Some("not_larger") => ratios.reduce(f32::min),
         Some("not_smaller") => ratios.reduce(f32::max),

@@ -67,7 +67,11 @@ pub(super) fn slice(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     for ((&start, &axis), &step) in starts.iter().zip(&axes).zip(&steps) {
         let axis = call.axis_of(axis, 4)?;
         let len = rows.dims[axis] as i64;
-        let start = if start < 0 { start.saturating_add(len) } else { start };
+        let start = if start < 0 {
+            start.saturating_add(len)
+        } else {
+            start
+        };
         let last = if step < 0 { len - 1 } else { len };
         cuts[axis] = Cut {
             start: start.clamp(0, last),
@@ -92,7 +96,11 @@ pub(super) fn slice(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let [down, across] = [2, 3].map(|axis| {
         let (cut, whole) = (cuts[axis], full(cuts[axis], axis, &rows));
         let step = if to[axis] == 1 { 1 } else { cut.step as u64 };
-        if whole { Window::Same } else { moved(cut.start, step, Border::Fill) }
+        if whole {
+            Window::Same
+        } else {
+            moved(cut.start, step, Border::Fill)
+        }
     });
     if (&down, &across) != (&Window::Same, &Window::Same) {
         let op = Op::Pad {
@@ -129,7 +137,10 @@ pub(super) fn pad(emit: &mut Emit, call: &Call<'_>) -> Lowered {
         None if call.unknown(2) => return Ok(None),
         None => 0.0,
         Some(Constant::Value(value)) if value.dtype() != crate::dense::DType::F32 => 0.0,
-        Some(_) => call.floats(2)?.and_then(|v| v.first().copied()).unwrap_or(0.0),
+        Some(_) => call
+            .floats(2)?
+            .and_then(|v| v.first().copied())
+            .unwrap_or(0.0),
     };
     let axes = match call.ints(3)? {
         Some(axes) if !by_attribute => axes,

@@ -87,7 +87,9 @@ fn enumerate(digits: &[Digit], weight: impl Fn(&Digit) -> u64) -> Vec<u64> {
 impl View {
     /// The image as it is.
     pub(super) fn new(rows: Rows) -> Self {
-        let dims = (0..4).map(|axis| number(axis, 1, rows.dims[axis])).collect();
+        let dims = (0..4)
+            .map(|axis| number(axis, 1, rows.dims[axis]))
+            .collect();
         View {
             rows,
             dims,
@@ -193,7 +195,10 @@ impl View {
         let of = |axis: usize| move |d: &&Digit| d.axis == axis;
         let source = |digits: &[Digit]| enumerate(digits, |d| d.place);
         let order = source(channels);
-        let (rows_end, cols_end) = (behind(rows, number(2, 1, h))?, behind(cols, number(3, 1, w))?);
+        let (rows_end, cols_end) = (
+            behind(rows, number(2, 1, h))?,
+            behind(cols, number(3, 1, w))?,
+        );
         match (rows_end, cols_end) {
             _ if channels.iter().any(|d| d.axis == 0) => None,
             (End::Whole, End::Whole) => channels
@@ -212,7 +217,13 @@ impl View {
                 })
             }
             (End::High(b), End::High(same)) if b == same => {
-                let low = |axis| channels.iter().filter(of(axis)).map(|d| d.len).product::<u64>();
+                let low = |axis| {
+                    channels
+                        .iter()
+                        .filter(of(axis))
+                        .map(|d| d.len)
+                        .product::<u64>()
+                };
                 if low(2) != b || low(3) != b || c.checked_mul(b * b)? > MOST_CHANNELS {
                     return None;
                 }

@@ -89,7 +89,11 @@ fn pads(
         // given size counts as told otherwise
         let small = total.div_euclid(2);
         let upper = auto == "SAME_UPPER";
-        if upper { [small, total - small] } else { [total - small, small] }
+        if upper {
+            [small, total - small]
+        } else {
+            [total - small, small]
+        }
     };
     Ok([side(0), side(1)])
 }

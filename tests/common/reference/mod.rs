@@ -44,7 +44,8 @@ pub fn evaluate(
     Ok(values)
 }
 
-/// The input positions that each output position of `axis` reads.
+/// The input positions that each output position of `axis` reads, but for those whose weight is no
+/// more than rounding.
 pub fn positions(axis: &stripmill::graph::Axis) -> Vec<Vec<u64>> {
     let (input, output) = (axis.input as usize, axis.output as usize);
     let mut all = vec![Vec::new(); output];
@@ -58,7 +59,7 @@ pub fn positions(axis: &stripmill::graph::Axis) -> Vec<Vec<u64>> {
         all.extend(
             reads
                 .iter()
-                .filter(|r| r.1 != 0.0)
+                .filter(|r| r.1.abs() > 1e-4)
                 .filter_map(|r| Some(r.0? as u64)),
         );
     }
