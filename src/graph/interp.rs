@@ -132,6 +132,10 @@ impl Interp {
         let (x, scale, input, output) =
             (o as f32, self.scale, self.input as f32, self.output as f32);
         let half_pixel = (x + 0.5) / scale - 0.5;
+        if scale == 1.0 && self.coordinate != Coordinate::TfCropAndResize {
+            // as it is, even where a mode would shift it by half a position
+            return x;
+        }
         match self.coordinate {
             Coordinate::HalfPixel => half_pixel,
             Coordinate::HalfPixelSymmetric => {
@@ -170,14 +174,20 @@ impl Interp {
     }
 }
 
+/// How far from the middle between two positions is still a tie: what rounding the coordinate moves it.
+const TIE: f32 = 1e-6;
+
 /// The position nearest to `x`.
 fn nearest(x: f32, round: NearestRound) -> i64 {
     let part = x - x.floor();
     let up = match round {
         NearestRound::Floor => false,
         NearestRound::Ceil => part > 0.0,
-        NearestRound::RoundPreferFloor => part > 0.5,
-        NearestRound::RoundPreferCeil => part >= 0.5,
+        NearestRound::RoundPreferFloor => part > 0.5 + TIE,
+        NearestRound::RoundPreferCeil => part >= 0.5 - TIE,
     };
     x.floor() as i64 + i64::from(up)
 }
+
+#[cfg(test)]
+mod tests;

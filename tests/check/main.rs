@@ -1,8 +1,10 @@
 //! The checker: it accepts what the planner makes, and rejects every plan with a fault.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod faults;
 mod nets;
-
+mod random;
 
 use stripmill::graph::Graph;
 use stripmill::plan::{Options, Plan, check, plan};
@@ -27,10 +29,19 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, graph) in graphs {
         for (strip, panels) in [(1, 1), (5, 3), (u64::MAX, 2)] {
-            let options = Options { strip: Some(strip), panels: Some(panels), memory: Some(1 << 30), ..Options::default() };
+            let options = Options {
+                strip: Some(strip),
+                panels: Some(panels),
+                memory: Some(1 << 30),
+                ..Options::default()
+            };
             let name = format!("{name}, strip {strip}, panels {panels}");
             let safe = plan(&graph, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
-            cases.push(Case { name, graph: graph.clone(), plan: safe.plan().clone() });
+            cases.push(Case {
+                name,
+                graph: graph.clone(),
+                plan: safe.plan().clone(),
+            });
         }
     }
     cases
@@ -49,6 +60,9 @@ fn every_single_fault_is_rejected() {
             }
         }
     }
-    println!("rejected {} of {made} single-fault mutations", made - survivors.len());
+    common::say(&format!(
+        "rejected {} of {made} single-fault mutations",
+        made - survivors.len()
+    ));
     assert!(survivors.is_empty(), "accepted:\n{}", survivors.join("\n"));
 }

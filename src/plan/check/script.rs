@@ -253,13 +253,28 @@ impl<'a> Walk<'a> {
         }
         let work = |i: &Instr| !matches!(i, Instr::Alloc { .. } | Instr::Free { .. });
         let last = self.plan.script.iter().rposition(work).unwrap_or(0);
-        for buffer in self.plan.buffers.iter().filter(|b| b.class == Class::Weights) {
-            ensure!(buffer.death > last, "weights `{}` are freed before the last op has run", buffer.name);
+        for buffer in self
+            .plan
+            .buffers
+            .iter()
+            .filter(|b| b.class == Class::Weights)
+        {
+            ensure!(
+                buffer.death > last,
+                "weights `{}` are freed before the last op has run",
+                buffer.name
+            );
         }
-        for &id in self.graph.outputs.iter().filter(|id| self.graph.tensor(**id).layout == Layout::Whole) {
+        for &id in self
+            .graph
+            .outputs
+            .iter()
+            .filter(|id| self.graph.tensor(**id).layout == Layout::Whole)
+        {
             let name = &self.graph.tensor(id).name;
             ensure!(self.complete[id.at()], "output `{name}` is never made");
-            let kept = self.plan.tensor_mem[id.at()].is_none_or(|mem| self.plan.buffers[mem.at()].death > last);
+            let kept = self.plan.tensor_mem[id.at()]
+                .is_none_or(|mem| self.plan.buffers[mem.at()].death > last);
             ensure!(kept, "output `{name}` is freed before the last op has run");
         }
         Ok(())

@@ -13,14 +13,18 @@ use stripmill::graph::Graph;
 use stripmill::plan::{PhasePlan, Plan};
 
 /// A plan with a fault, and what the fault is.
-pub struct Fault {
-    pub what: String,
-    pub plan: Plan,
+pub(crate) struct Fault {
+    pub(crate) what: String,
+    pub(crate) plan: Plan,
 }
 
 /// All faults of all kinds.
-pub fn faults(graph: &Graph, base: &Plan) -> Vec<Fault> {
-    let mut faults = Faults { graph, base, made: Vec::new() };
+pub(crate) fn faults(graph: &Graph, base: &Plan) -> Vec<Fault> {
+    let mut faults = Faults {
+        graph,
+        base,
+        made: Vec::new(),
+    };
     faults.buffers();
     faults.script();
     faults.turns();
@@ -46,7 +50,9 @@ impl<'a> Faults<'a> {
 
     /// The base plan with a change of phase `p`.
     fn add_in(&mut self, p: usize, what: &str, change: impl FnOnce(&mut PhasePlan)) {
-        self.add(format!("phase {p}: {what}"), |plan| change(&mut plan.phases[p]));
+        self.add(format!("phase {p}: {what}"), |plan| {
+            change(&mut plan.phases[p])
+        });
     }
 
     fn phases(&self) -> impl Iterator<Item = (usize, &'a PhasePlan)> + use<'a> {

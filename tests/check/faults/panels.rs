@@ -16,15 +16,21 @@ impl Faults<'_> {
                 self.owned(p, k, panel);
             }
             for k in 1..phase.panels.len() {
-                self.add_in(p, &format!("panel {} after {k}", k - 1), |q| q.panels.swap(k - 1, k));
+                self.add_in(p, &format!("panel {} after {k}", k - 1), |q| {
+                    q.panels.swap(k - 1, k)
+                });
                 self.blocks(p, phase, k);
             }
             for k in 0..phase.panels.len() {
                 // only in a phase without a sweep there is nothing to own
                 if phase.panels[k].owned.iter().any(|o| !o.is_empty()) {
-                    self.add_in(p, &format!("panel {k} twice"), |q| q.panels.insert(k, q.panels[k].clone()));
+                    self.add_in(p, &format!("panel {k} twice"), |q| {
+                        q.panels.insert(k, q.panels[k].clone())
+                    });
                 }
-                self.add_in(p, &format!("panel {k} is missing"), |q| drop(q.panels.remove(k)));
+                self.add_in(p, &format!("panel {k} is missing"), |q| {
+                    drop(q.panels.remove(k))
+                });
             }
         }
     }
@@ -33,20 +39,28 @@ impl Faults<'_> {
         for (r, window) in panel.windows.iter().enumerate() {
             let name = format!("panel {k}, rows {r}");
             let width = self.graph.tensor(phase.sweep.rows[r].tensor).w();
-            self.add_in(p, &format!("{name}: beyond the width"), |q| q.panels[k].windows[r].end = width + 1);
+            self.add_in(p, &format!("{name}: beyond the width"), |q| {
+                q.panels[k].windows[r].end = width + 1
+            });
             if window.is_empty() {
                 continue;
             }
             // a column that nobody reads or gives is not missed
             if used(phase, panel, r, window.start) {
-                self.add_in(p, &format!("{name}: no first column"), |q| q.panels[k].windows[r].start += 1);
+                self.add_in(p, &format!("{name}: no first column"), |q| {
+                    q.panels[k].windows[r].start += 1
+                });
             }
             if used(phase, panel, r, window.end - 1) {
-                self.add_in(p, &format!("{name}: no last column"), |q| q.panels[k].windows[r].end -= 1);
+                self.add_in(p, &format!("{name}: no last column"), |q| {
+                    q.panels[k].windows[r].end -= 1
+                });
             }
         }
         if !panel.windows.is_empty() {
-            self.add_in(p, &format!("panel {k} lacks a window"), |q| drop(q.panels[k].windows.pop()));
+            self.add_in(p, &format!("panel {k} lacks a window"), |q| {
+                drop(q.panels[k].windows.pop())
+            });
         }
     }
 
@@ -79,13 +93,14 @@ impl Faults<'_> {
             if phase.panels[k - 1].owned[s].is_empty() || at != phase.panels[k - 1].owned[s].end {
                 continue;
             }
-            self.add_in(p, &format!("step {s}: panel {k} starts inside a block"), |q| {
-                q.panels[k - 1].owned[s].end = at - 1;
-                q.panels[k].owned[s].start = at - 1;
-                let rows = q.sweep.steps[s].reads[0].rows;
-                let window = &mut q.panels[k].windows[rows];
-                window.start = window.start.min(at - 1);
-            });
+            self.add_in(
+                p,
+                &format!("step {s}: panel {k} starts inside a block"),
+                |q| {
+                    q.panels[k - 1].owned[s].end = at + 1;
+                    q.panels[k].owned[s].start = at + 1;
+                },
+            );
         }
     }
 }
@@ -97,9 +112,13 @@ fn used(phase: &PhasePlan, panel: &Panel, rows: usize, x: u64) -> bool {
     let in_order = phase.panels.len() == 1 && matches!(sweep.steps[maker].work, Work::Load(_));
     let read = |&(s, k): &(usize, usize)| {
         let step = &sweep.steps[s];
-        let out = step.makes.map_or(&panel.owned[s], |made| &panel.windows[made]).clone();
+        let out = step
+            .makes
+            .map_or(&panel.owned[s], |made| &panel.windows[made])
+            .clone();
         let cols = &step.reads[k].cols;
-        out.into_iter().any(|o| (0..cols.taps()).any(|t| cols.tap(o, t) == Some(x)))
+        out.into_iter()
+            .any(|o| (0..cols.taps()).any(|t| cols.tap(o, t) == Some(x)))
     };
     in_order || panel.owned[maker].contains(&x) || sweep.rows[rows].readers.iter().any(read)
 }

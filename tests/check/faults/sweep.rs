@@ -19,34 +19,62 @@ impl Faults<'_> {
 
     fn steps(&mut self, p: usize, phase: &PhasePlan) {
         for (s, step) in phase.sweep.steps.iter().enumerate() {
-            self.add_in(p, &format!("step {s} passes a row more"), |q| q.sweep.steps[s].height += 1);
-            self.add_in(p, &format!("step {s} passes a row less"), |q| q.sweep.steps[s].height -= 1);
-            self.add_in(p, &format!("step {s} has no ratio"), |q| q.sweep.steps[s].ratio.den = 0);
+            self.add_in(p, &format!("step {s} passes a row more"), |q| {
+                q.sweep.steps[s].height += 1
+            });
+            self.add_in(p, &format!("step {s} passes a row less"), |q| {
+                q.sweep.steps[s].height -= 1
+            });
+            self.add_in(p, &format!("step {s} has no ratio"), |q| {
+                q.sweep.steps[s].ratio.den = 0
+            });
             // the ratio sets the cap, which may be one row for both or at the height already
-            let due = (2 * u128::from(phase.strip) * u128::from(step.ratio.num)).div_ceil(step.ratio.den.into());
+            let due = (2 * u128::from(phase.strip) * u128::from(step.ratio.num))
+                .div_ceil(step.ratio.den.into());
             if due.min(step.height.into()) > phase.pace[s].cap.into() {
-                self.add_in(p, &format!("step {s} goes twice as fast"), |q| q.sweep.steps[s].ratio.num *= 2);
+                self.add_in(p, &format!("step {s} goes twice as fast"), |q| {
+                    q.sweep.steps[s].ratio.num *= 2
+                });
             }
             let far = usize::MAX;
-            for work in [Work::Load(far), Work::Save(far), Work::Node(NodeId(u32::MAX)), Work::Recall] {
+            for work in [
+                Work::Load(far),
+                Work::Save(far),
+                Work::Node(NodeId(u32::MAX)),
+                Work::Recall,
+            ] {
                 if work != step.work {
-                    self.add_in(p, &format!("step {s} is {work:?}"), |q| q.sweep.steps[s].work = work);
+                    self.add_in(p, &format!("step {s} is {work:?}"), |q| {
+                        q.sweep.steps[s].work = work
+                    });
                 }
             }
             for other in 0..phase.sweep.steps.len() {
                 let work = phase.sweep.steps[other].work;
                 if work != step.work {
-                    self.add_in(p, &format!("step {s} does the work of {other}"), |q| q.sweep.steps[s].work = work);
+                    self.add_in(p, &format!("step {s} does the work of {other}"), |q| {
+                        q.sweep.steps[s].work = work
+                    });
                 }
             }
-            self.add_in(p, &format!("step {s} is missing"), |q| drop(q.sweep.steps.remove(s)));
+            self.add_in(p, &format!("step {s} is missing"), |q| {
+                drop(q.sweep.steps.remove(s))
+            });
             match step.makes {
-                Some(_) => self.add_in(p, &format!("step {s} makes nothing"), |q| q.sweep.steps[s].makes = None),
-                None => self.add_in(p, &format!("step {s} makes rows"), |q| q.sweep.steps[s].makes = Some(0)),
+                Some(_) => self.add_in(p, &format!("step {s} makes nothing"), |q| {
+                    q.sweep.steps[s].makes = None
+                }),
+                None => self.add_in(p, &format!("step {s} makes rows"), |q| {
+                    q.sweep.steps[s].makes = Some(0)
+                }),
             }
-            self.add_in(p, &format!("step {s} makes what is none"), |q| q.sweep.steps[s].makes = Some(far));
+            self.add_in(p, &format!("step {s} makes what is none"), |q| {
+                q.sweep.steps[s].makes = Some(far)
+            });
             if step.makes.is_none() {
-                self.add_in(p, &format!("step {s} is missing without a trace"), |q| without_sink(q, s));
+                self.add_in(p, &format!("step {s} is missing without a trace"), |q| {
+                    without_sink(q, s)
+                });
             }
         }
     }
@@ -56,17 +84,30 @@ impl Faults<'_> {
             for (k, read) in step.reads.iter().enumerate() {
                 let name = format!("step {s}, read {k}");
                 for (n, axis) in others(&read.axis).into_iter().enumerate() {
-                    self.add_in(p, &format!("{name}: other rows {n}"), |q| q.sweep.steps[s].reads[k].axis = axis);
+                    self.add_in(p, &format!("{name}: other rows {n}"), |q| {
+                        q.sweep.steps[s].reads[k].axis = axis
+                    });
                 }
                 for (n, axis) in others(&read.cols).into_iter().enumerate() {
-                    self.add_in(p, &format!("{name}: other columns {n}"), |q| q.sweep.steps[s].reads[k].cols = axis);
+                    self.add_in(p, &format!("{name}: other columns {n}"), |q| {
+                        q.sweep.steps[s].reads[k].cols = axis
+                    });
                 }
-                for rows in (0..phase.sweep.rows.len()).chain([usize::MAX]).filter(|&r| r != read.rows) {
-                    self.add_in(p, &format!("{name}: of {rows}"), |q| q.sweep.steps[s].reads[k].rows = rows);
+                for rows in (0..phase.sweep.rows.len())
+                    .chain([usize::MAX])
+                    .filter(|&r| r != read.rows)
+                {
+                    self.add_in(p, &format!("{name}: of {rows}"), |q| {
+                        q.sweep.steps[s].reads[k].rows = rows
+                    });
                 }
-                self.add_in(p, &format!("{name} is missing"), |q| drop(q.sweep.steps[s].reads.remove(k)));
+                self.add_in(p, &format!("{name} is missing"), |q| {
+                    drop(q.sweep.steps[s].reads.remove(k))
+                });
                 let twice = read.clone();
-                self.add_in(p, &format!("{name} twice"), |q| q.sweep.steps[s].reads.push(twice));
+                self.add_in(p, &format!("{name} twice"), |q| {
+                    q.sweep.steps[s].reads.push(twice)
+                });
             }
         }
     }
@@ -75,20 +116,33 @@ impl Faults<'_> {
         let steps = phase.sweep.steps.len();
         for (k, rows) in phase.sweep.rows.iter().enumerate() {
             for maker in (0..steps).chain([usize::MAX]).filter(|&m| m != rows.maker) {
-                self.add_in(p, &format!("rows {k} are made by {maker}"), |q| q.sweep.rows[k].maker = maker);
+                self.add_in(p, &format!("rows {k} are made by {maker}"), |q| {
+                    q.sweep.rows[k].maker = maker
+                });
             }
             for r in 0..rows.readers.len() {
-                self.add_in(p, &format!("rows {k} lack a reader"), |q| drop(q.sweep.rows[k].readers.remove(r)));
+                self.add_in(p, &format!("rows {k} lack a reader"), |q| {
+                    q.sweep.rows[k].readers.remove(r);
+                });
                 self.add_in(p, &format!("rows {k} have a reader twice"), |q| {
                     let again = q.sweep.rows[k].readers[r];
                     q.sweep.rows[k].readers.push(again);
                 });
             }
-            self.add_in(p, &format!("rows {k} are stored, or not"), |q| q.sweep.rows[k].stored ^= true);
-            for t in (0..self.graph.tensors.len() as u32).chain([u32::MAX]).filter(|&t| t != rows.tensor.0) {
-                self.add_in(p, &format!("rows {k} are tensor {t}"), |q| q.sweep.rows[k].tensor = TensorId(t));
+            self.add_in(p, &format!("rows {k} are stored, or not"), |q| {
+                q.sweep.rows[k].stored ^= true
+            });
+            for t in (0..self.graph.tensors.len() as u32)
+                .chain([u32::MAX])
+                .filter(|&t| t != rows.tensor.0)
+            {
+                self.add_in(p, &format!("rows {k} are tensor {t}"), |q| {
+                    q.sweep.rows[k].tensor = TensorId(t)
+                });
             }
-            self.add_in(p, &format!("rows {k} are missing"), |q| drop(q.sweep.rows.remove(k)));
+            self.add_in(p, &format!("rows {k} are missing"), |q| {
+                drop(q.sweep.rows.remove(k))
+            });
         }
     }
 }
@@ -96,21 +150,83 @@ impl Faults<'_> {
 /// Axes that are not `axis`.
 fn others(axis: &Axis) -> Vec<Axis> {
     let mut all = vec![
-        Axis { input: axis.input + 1, ..axis.clone() },
-        Axis { output: axis.output - 1, ..axis.clone() },
+        Axis {
+            input: axis.input + 1,
+            ..axis.clone()
+        },
+        Axis {
+            output: axis.output - 1,
+            ..axis.clone()
+        },
     ];
-    let mut window = |window: Window| all.push(Axis { window, ..axis.clone() });
+    let mut window = |window: Window| {
+        all.push(Axis {
+            window,
+            ..axis.clone()
+        })
+    };
     match axis.window.clone() {
-        Window::Taps { kernel, stride, dilation, pad, border } => {
-            window(Window::Taps { kernel: kernel + 1, stride, dilation, pad, border });
-            window(Window::Taps { kernel, stride: stride + 1, dilation, pad, border });
-            window(Window::Taps { kernel, stride, dilation: dilation + 1, pad, border });
-            window(Window::Taps { kernel, stride, dilation, pad: pad + 1, border });
-            window(Window::Taps { kernel, stride, dilation, pad: pad - 1, border });
+        Window::Taps {
+            kernel,
+            stride,
+            dilation,
+            pad,
+            border,
+        } => {
+            window(Window::Taps {
+                kernel: kernel + 1,
+                stride,
+                dilation,
+                pad,
+                border,
+            });
+            window(Window::Taps {
+                kernel,
+                stride: stride + 1,
+                dilation,
+                pad,
+                border,
+            });
+            window(Window::Taps {
+                kernel,
+                stride,
+                dilation: dilation + 1,
+                pad,
+                border,
+            });
+            window(Window::Taps {
+                kernel,
+                stride,
+                dilation,
+                pad: pad + 1,
+                border,
+            });
+            window(Window::Taps {
+                kernel,
+                stride,
+                dilation,
+                pad: pad - 1,
+                border,
+            });
         }
-        Window::Transposed { kernel, stride, dilation, pad } => {
-            window(Window::Transposed { kernel, stride, dilation, pad: pad + 1 });
-            window(Window::Transposed { kernel: kernel - 1, stride, dilation, pad });
+        Window::Transposed {
+            kernel,
+            stride,
+            dilation,
+            pad,
+        } => {
+            window(Window::Transposed {
+                kernel,
+                stride,
+                dilation,
+                pad: pad + 1,
+            });
+            window(Window::Transposed {
+                kernel: kernel - 1,
+                stride,
+                dilation,
+                pad,
+            });
         }
         Window::Repeat { factor } => window(Window::Repeat { factor: factor + 1 }),
         Window::Same => window(Window::Repeat { factor: 1 }),
@@ -133,7 +249,11 @@ fn without_sink(phase: &mut PhasePlan, s: usize) {
         down(&mut rows.maker);
     }
     let is = |instr: &TurnInstr| matches!(instr, TurnInstr::Exec { step, .. } if *step == s);
-    let at = phase.turn.iter().position(is).expect("every step is in the turn");
+    let at = phase
+        .turn
+        .iter()
+        .position(is)
+        .expect("every step is in the turn");
     phase.turn.remove(at);
     for instr in &mut phase.turn {
         if let TurnInstr::Exec { step, .. } = instr {
