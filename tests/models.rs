@@ -88,7 +88,7 @@ impl Models {
     }
 
     fn graph(&self, net: &Net, dims: &[u64]) -> Graph {
-        let model = Model::open(&self.folder.join(format!("{}.onnx", net.name))).unwrap();
+        let model = Model::open(self.folder.join(format!("{}.onnx", net.name))).unwrap();
         let name = self.cases(net)[0]["input_name"].as_str().unwrap();
         let graph = model.graph(&[(name, dims.to_vec())]).unwrap();
         validate::validate(&graph);
