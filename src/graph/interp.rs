@@ -142,7 +142,9 @@ impl Interp {
                 // the output's length in unrounded positions is `scale · input`
                 let adjustment = output / (scale * input);
                 let offset = input / 2.0 * (1.0 - adjustment);
-                (f64::from(offset) + (f64::from(x) + 0.5) / f64::from(scale) - 0.5) as f32
+                // ONNX Runtime adds these up in f64
+                let x = (f64::from(x) + 0.5) / f64::from(scale);
+                (f64::from(offset) + x - 0.5) as f32
             }
             Coordinate::PytorchHalfPixel => {
                 if self.output > 1 {

@@ -1,7 +1,10 @@
 //! The checker: it accepts what the planner makes, and rejects every plan with a fault.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod faults;
 mod nets;
+mod random;
 
 use stripmill::graph::Graph;
 use stripmill::plan::{Options, Plan, check, plan};
@@ -57,9 +60,9 @@ fn every_single_fault_is_rejected() {
             }
         }
     }
-    println!(
+    common::say(&format!(
         "rejected {} of {made} single-fault mutations",
         made - survivors.len()
-    );
+    ));
     assert!(survivors.is_empty(), "accepted:\n{}", survivors.join("\n"));
 }

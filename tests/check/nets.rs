@@ -11,7 +11,7 @@ use stripmill::graph::{
 };
 
 /// A window of convolution or pooling.
-pub fn taps(kernel: u64, stride: u64, pad: i64, border: Border) -> Window {
+pub(crate) fn taps(kernel: u64, stride: u64, pad: i64, border: Border) -> Window {
     Window::Taps {
         kernel,
         stride,
@@ -22,10 +22,10 @@ pub fn taps(kernel: u64, stride: u64, pad: i64, border: Border) -> Window {
 }
 
 /// Builds a graph; weights are never read.
-pub struct Net(pub Graph);
+pub(crate) struct Net(Graph);
 
 impl Net {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Net(Graph::default())
     }
 
@@ -40,19 +40,19 @@ impl Net {
         self.0.add_tensor(tensor).expect("a small tensor")
     }
 
-    pub fn input(&mut self, dims: [u64; 4]) -> TensorId {
+    pub(crate) fn input(&mut self, dims: [u64; 4]) -> TensorId {
         let id = self.tensor(&dims, Layout::Rows);
         self.0.inputs.push(id);
         id
     }
 
-    pub fn whole_input(&mut self, dims: &[u64]) -> TensorId {
+    pub(crate) fn whole_input(&mut self, dims: &[u64]) -> TensorId {
         let id = self.tensor(dims, Layout::Whole);
         self.0.inputs.push(id);
         id
     }
 
-    pub fn constant(&mut self, dims: &[u64]) -> TensorId {
+    pub(crate) fn constant(&mut self, dims: &[u64]) -> TensorId {
         let id = self.tensor(dims, Layout::Whole);
         self.0.constants.push((id, Value::zeros(DType::F32, dims)));
         id
@@ -108,7 +108,13 @@ impl Net {
     }
 
     /// A convolution by `kernel`, padded to keep the size at stride 1.
-    pub fn conv(&mut self, from: &[TensorId], cout: u64, kernel: u64, stride: u64) -> TensorId {
+    pub(crate) fn conv(
+        &mut self,
+        from: &[TensorId],
+        cout: u64,
+        kernel: u64,
+        stride: u64,
+    ) -> TensorId {
         let [n, cin, h, w] = self.dims(from);
         let window = taps(kernel, stride, (kernel / 2) as i64, Border::Fill);
         let op = self.weighted(vec![cout, cin, kernel, kernel], cout, window);
@@ -116,7 +122,7 @@ impl Net {
     }
 
     /// Twice the size, by a transposed convolution.
-    pub fn up(&mut self, from: TensorId, cout: u64) -> TensorId {
+    pub(crate) fn up(&mut self, from: TensorId, cout: u64) -> TensorId {
         let [n, cin, h, w] = self.dims(&[from]);
         let window = Window::Transposed {
             kernel: 2,
@@ -148,7 +154,7 @@ impl Net {
         })
     }
 
-    pub fn pool(&mut self, from: TensorId) -> TensorId {
+    pub(crate) fn pool(&mut self, from: TensorId) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let window = taps(2, 2, 0, Border::Fill);
         let pool = Pool {
@@ -160,7 +166,7 @@ impl Net {
     }
 
     /// `factor` times the size, each row and column repeated.
-    pub fn repeat(&mut self, from: TensorId, factor: u64) -> TensorId {
+    pub(crate) fn repeat(&mut self, from: TensorId, factor: u64) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let window = Window::Repeat { factor };
         let op = Op::Resize {
@@ -170,7 +176,7 @@ impl Net {
         self.rows(op, &[from], [n, c, factor * h, factor * w])
     }
 
-    pub fn pad(&mut self, from: TensorId, by: u64, border: Border) -> TensorId {
+    pub(crate) fn pad(&mut self, from: TensorId, by: u64, border: Border) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let window = taps(1, 1, by as i64, border);
         let op = Op::Pad {
@@ -181,14 +187,14 @@ impl Net {
         self.rows(op, &[from], [n, c, h + 2 * by, w + 2 * by])
     }
 
-    pub fn depth_to_space(&mut self, from: TensorId, block: u64) -> TensorId {
+    pub(crate) fn depth_to_space(&mut self, from: TensorId, block: u64) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let op = Op::DepthToSpace { block, crd: false };
         self.rows(op, &[from], [n, c / block / block, h * block, w * block])
     }
 
     /// `a + b`, where `b` has the width of `a` or 1.
-    pub fn add(&mut self, a: TensorId, b: TensorId) -> TensorId {
+    pub(crate) fn add(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let dims = self.dims(&[a]);
         let out = self.rows(Op::Pointwise, &[a], dims);
         let extra = self.operand(&[b]);
@@ -199,7 +205,7 @@ impl Net {
     }
 
     /// `a` times a vector of its channels.
-    pub fn scaled(&mut self, a: TensorId, by: TensorId) -> TensorId {
+    pub(crate) fn scaled(&mut self, a: TensorId, by: TensorId) -> TensorId {
         let dims = self.dims(&[a]);
         let out = self.rows(Op::Pointwise, &[a], dims);
         let node = self.0.nodes.last_mut().expect("just added");
@@ -208,7 +214,7 @@ impl Net {
         out
     }
 
-    pub fn gather(&mut self, from: TensorId, kind: Gather) -> TensorId {
+    pub(crate) fn gather(&mut self, from: TensorId, kind: Gather) -> TensorId {
         let [n, c, h, w] = self.dims(&[from]);
         let dims = match kind {
             Gather::Whole => vec![n, c, h, w],
@@ -220,7 +226,7 @@ impl Net {
     }
 
     /// Some op over whole tensors.
-    pub fn dense(&mut self, from: &[TensorId], dims: &[u64]) -> TensorId {
+    pub(crate) fn dense(&mut self, from: &[TensorId], dims: &[u64]) -> TensorId {
         let out = self.tensor(dims, Layout::Whole);
         let op = dense::Op {
             kind: "Relu".into(),
@@ -230,7 +236,7 @@ impl Net {
         self.node(Op::Dense(op), &[], from, vec![out])
     }
 
-    pub fn spread(&mut self, from: TensorId) -> TensorId {
+    pub(crate) fn spread(&mut self, from: TensorId) -> TensorId {
         let dims: [u64; 4] = self.0.tensor(from).dims[..]
             .try_into()
             .expect("four lengths");
@@ -238,14 +244,14 @@ impl Net {
         self.node(Op::Spread, &[], &[from], vec![out])
     }
 
-    pub fn done(mut self, outputs: &[TensorId]) -> Graph {
+    pub(crate) fn done(mut self, outputs: &[TensorId]) -> Graph {
         self.0.outputs.extend(outputs);
         self.0
     }
 }
 
 /// Convolutions in a chain, one of them with a stride.
-pub fn chain(n: u64, h: u64, w: u64) -> Graph {
+pub(crate) fn chain(n: u64, h: u64, w: u64) -> Graph {
     let mut net = Net::new();
     let x = net.input([n, 3, h, w]);
     let x = net.conv(&[x], 8, 3, 1);
@@ -257,7 +263,7 @@ pub fn chain(n: u64, h: u64, w: u64) -> Graph {
 
 /// Two levels down and up, with skips that wait; a repeat on one side, a transposed convolution on
 /// the other.
-pub fn unet(n: u64, h: u64, w: u64) -> Graph {
+pub(crate) fn unet(n: u64, h: u64, w: u64) -> Graph {
     let mut net = Net::new();
     let x = net.input([n, 3, h, w]);
     let first = net.conv(&[x], 8, 3, 1);
@@ -275,7 +281,7 @@ pub fn unet(n: u64, h: u64, w: u64) -> Graph {
 
 /// Two sources of different height; a column that every column reads; two outputs, and an input
 /// that is one too.
-pub fn sources(n: u64, h: u64, w: u64) -> Graph {
+pub(crate) fn sources(n: u64, h: u64, w: u64) -> Graph {
     let mut net = Net::new();
     let a = net.input([n, 4, h, w]);
     let b = net.input([n, 4, h / 2, w / 2]);
@@ -291,7 +297,7 @@ pub fn sources(n: u64, h: u64, w: u64) -> Graph {
 
 /// A residual chain, then twice the size by shuffling, added to the repeated input: the repeat is
 /// better made late.
-pub fn upscale(n: u64, h: u64, w: u64) -> Graph {
+pub(crate) fn upscale(n: u64, h: u64, w: u64) -> Graph {
     let mut net = Net::new();
     let input = net.input([n, 3, h, w]);
     let mut x = net.pad(input, 2, Border::Reflect);
@@ -309,21 +315,23 @@ pub fn upscale(n: u64, h: u64, w: u64) -> Graph {
 }
 
 /// A mean, a maximum and moments of rows that the next phase scales by them.
-pub fn squeeze(n: u64, h: u64, w: u64) -> Graph {
+pub(crate) fn squeeze(n: u64, h: u64, w: u64) -> Graph {
     let mut net = Net::new();
     let x = net.input([n, 3, h, w]);
     let x = net.conv(&[x], 8, 3, 1);
     let mean = net.gather(x, Gather::Mean);
     let max = net.gather(x, Gather::Max);
     let moments = net.gather(x, Gather::Moments(Moments { groups: 4 }));
+    // a reader that needs a column more than each panel owns
+    let wide = net.conv(&[x], 8, 3, 1);
     let factor = net.dense(&[mean, max, moments], &[n, 8, 1, 1]);
     let y = net.scaled(x, factor);
     let y = net.conv(&[y], 4, 3, 1);
-    net.done(&[y, x, factor])
+    net.done(&[y, x, wide, factor])
 }
 
 /// Rows, a whole tensor, rows again; with a whole input and a constant.
-pub fn barrier(n: u64, h: u64, w: u64) -> Graph {
+pub(crate) fn barrier(n: u64, h: u64, w: u64) -> Graph {
     let mut net = Net::new();
     let x = net.input([n, 2, h, w]);
     let side = net.whole_input(&[n, 2, h, w]);

@@ -26,9 +26,12 @@ const ROUNDS: [NearestRound; 4] = [
     NearestRound::Ceil,
 ];
 
-/// Positions that ONNX Runtime 1.32 reads, for each of [`ROUNDS`].
+/// Input and output length, scale, and positions for each of [`ROUNDS`].
+type Rounded = (Coordinate, u64, u64, f32, [&'static [u64]; 4]);
+
+/// Positions that ONNX Runtime 1.32 reads.
 #[rustfmt::skip]
-const NEAREST: &[(Coordinate, u64, u64, f32, [&[u64]; 4])] = &[
+const NEAREST: &[Rounded] = &[
     (HalfPixel, 5, 8, 1.6, [
         &[0, 0, 1, 2, 2, 3, 4, 4],
         &[0, 0, 1, 2, 2, 3, 4, 4],

@@ -184,12 +184,26 @@ pub(super) fn shuffle(emit: &mut Emit, call: &Call<'_>) -> Lowered {
         return Ok(None);
     };
     let block = call.op().int("blocksize").unwrap_or(1).max(1) as u64;
-    let op = if call.op().kind == "SpaceToDepth" {
-        Op::SpaceToDepth { block }
-    } else {
-        let crd = call.op().str("mode") == Some("CRD");
-        Op::DepthToSpace { block, crd }
-    };
-    let made = emit.strip(call.name(), &call.label(0), op, &rows, to)?;
+    let crd = call.op().str("mode") == Some("CRD");
+    if call.op().kind == "DepthToSpace" {
+        let op = Op::DepthToSpace { block, crd };
+        let made = emit.strip(call.name(), &call.label(0), op, &rows, to)?;
+        return Ok(Some(vec![made.into()]));
+    }
+    let made = emit.strip(
+        call.name(),
+        &call.label(0),
+        Op::SpaceToDepth { block },
+        &rows,
+        to,
+    )?;
+    if !crd {
+        return Ok(Some(vec![made.into()]));
+    }
+    // the strips' order is block by block; CRD wants the blocks of each channel side by side
+    let (depth, blocks) = (rows.dims[1], block * block);
+    let order = (0..depth * blocks).map(|k| k % blocks * depth + k / blocks);
+    let label = format!("{}.crd", call.label(0));
+    let made = emit.channels(call.name(), &label, &made, order)?;
     Ok(Some(vec![made.into()]))
 }

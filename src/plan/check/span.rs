@@ -70,3 +70,106 @@ fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     }
     low
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Border, Coordinate, Interp, InterpMode, NearestRound};
+
+    /// Every range of outputs of windows of every kind, against all taps of each output.
+    #[test]
+    fn spans_are_what_taps_read() {
+        let mut spans = 0;
+        for axis in axes() {
+            let span = Span::new(&axis);
+            for start in 0..axis.output {
+                for end in start..=axis.output {
+                    let reads = (start..end).flat_map(|o| (0..axis.taps()).map(move |k| (o, k)));
+                    let reads = reads.filter_map(|(o, k)| axis.tap(o, k));
+                    let (low, high) = (reads.clone().min(), reads.max());
+                    let expected = low.zip(high).map(|(low, high)| low..high + 1);
+                    assert_eq!(
+                        span.of(&(start..end)),
+                        expected,
+                        "{axis:?}, outputs {start}..{end}"
+                    );
+                    spans += 1;
+                }
+            }
+        }
+        assert!(spans > 100_000);
+    }
+
+    fn axes() -> Vec<Axis> {
+        let mut axes = Vec::new();
+        for (input, output) in [(1, 1), (1, 7), (2, 5), (9, 9), (9, 4), (9, 18), (12, 20)] {
+            let mut add = |window| {
+                axes.push(Axis {
+                    window,
+                    input,
+                    output,
+                })
+            };
+            add(Window::Repeat {
+                factor: output.div_ceil(input),
+            });
+            for (kernel, stride, dilation) in [
+                (1, 1, 1),
+                (1, 3, 1),
+                (2, 2, 1),
+                (3, 1, 1),
+                (3, 2, 1),
+                (3, 1, 4),
+                (5, 3, 2),
+            ] {
+                for pad in -2..=4 {
+                    for border in [Border::Fill, Border::Edge, Border::Reflect] {
+                        add(Window::Taps {
+                            kernel,
+                            stride,
+                            dilation,
+                            pad,
+                            border,
+                        });
+                    }
+                    add(Window::Transposed {
+                        kernel,
+                        stride,
+                        dilation,
+                        pad,
+                    });
+                }
+            }
+            let round = InterpMode::Nearest(NearestRound::RoundPreferFloor);
+            for mode in [round, InterpMode::Linear, InterpMode::Cubic] {
+                for coordinate in [
+                    Coordinate::HalfPixel,
+                    Coordinate::AlignCorners,
+                    Coordinate::Asymmetric,
+                ] {
+                    for antialias in [false, true] {
+                        let scale = output as f32 / input as f32;
+                        let (exclude_outside, cubic_a, roi) = (false, -0.75, [0.0, 1.0]);
+                        add(Window::Interp(Interp {
+                            mode,
+                            coordinate,
+                            scale,
+                            input,
+                            output,
+                            antialias,
+                            exclude_outside,
+                            cubic_a,
+                            roi,
+                        }));
+                    }
+                }
+            }
+        }
+        axes.push(Axis {
+            window: Window::Same,
+            input: 30,
+            output: 30,
+        });
+        axes
+    }
+}

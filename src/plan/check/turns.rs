@@ -183,11 +183,6 @@ impl<'a> Run<'a> {
         if to == from {
             return Ok(());
         }
-        ensure!(
-            to - from <= at.phase.pace[s].cap,
-            "{} makes rows {from}..{to} in a turn",
-            at.step(s)
-        );
         for r in self.of_step[s].clone() {
             let rows = self.readers[r].rows;
             let alive = self.dropped[rows]..self.front(rows);

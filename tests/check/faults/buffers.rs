@@ -1,6 +1,6 @@
 //! Places, sizes, owners and sums.
 
-use stripmill::plan::{ALIGN, Buffer, Class, Home, MemId};
+use stripmill::plan::{ALIGN, Buffer, Class, Home, Instr, MemId};
 
 use super::Faults;
 
@@ -186,9 +186,37 @@ impl Faults<'_> {
                     }
                 }
             }
-            self.add_in(p, "a home too few", |q| drop(q.homes.pop()));
+            self.add_in(p, "a home too few", |q| q.homes.truncate(q.homes.len() - 1));
         }
-        self.add("a node too few".into(), |p| drop(p.node_mem.pop()));
+        for &(id, _) in &self.graph.constants {
+            self.add(
+                format!("constant {} has a place that nobody fills", id.0),
+                |p| {
+                    let mem = MemId(p.buffers.len() as u32);
+                    let (bytes, offset) = (
+                        self.graph.tensor(id).bytes(),
+                        p.arena_bytes.next_multiple_of(ALIGN),
+                    );
+                    let (birth, death) = (p.script.len() + 1, p.script.len() + 1);
+                    p.buffers.push(Buffer {
+                        name: "constant".into(),
+                        class: Class::Whole,
+                        bytes,
+                        birth,
+                        death,
+                        offset,
+                    });
+                    p.tensor_mem[id.at()] = Some(mem);
+                    (p.arena_bytes, p.peak.arena) = (offset + bytes, offset + bytes);
+                    p.script.insert(0, Instr::Alloc { mem });
+                    p.script.push(Instr::Free { mem });
+                    super::script::retell(p);
+                },
+            );
+        }
+        self.add("a node too few".into(), |p| {
+            p.node_mem.truncate(p.node_mem.len() - 1)
+        });
         self.add("a tensor too many".into(), |p| p.tensor_mem.push(None));
     }
 

@@ -13,13 +13,13 @@ use stripmill::graph::Graph;
 use stripmill::plan::{PhasePlan, Plan};
 
 /// A plan with a fault, and what the fault is.
-pub struct Fault {
-    pub what: String,
-    pub plan: Plan,
+pub(crate) struct Fault {
+    pub(crate) what: String,
+    pub(crate) plan: Plan,
 }
 
 /// All faults of all kinds.
-pub fn faults(graph: &Graph, base: &Plan) -> Vec<Fault> {
+pub(crate) fn faults(graph: &Graph, base: &Plan) -> Vec<Fault> {
     let mut faults = Faults {
         graph,
         base,

@@ -97,11 +97,8 @@ impl Faults<'_> {
                 p,
                 &format!("step {s}: panel {k} starts inside a block"),
                 |q| {
-                    q.panels[k - 1].owned[s].end = at - 1;
-                    q.panels[k].owned[s].start = at - 1;
-                    let rows = q.sweep.steps[s].reads[0].rows;
-                    let window = &mut q.panels[k].windows[rows];
-                    window.start = window.start.min(at - 1);
+                    q.panels[k - 1].owned[s].end = at + 1;
+                    q.panels[k].owned[s].start = at + 1;
                 },
             );
         }

@@ -17,7 +17,7 @@ impl Faults<'_> {
     fn dropped(&mut self) {
         for i in 0..self.base.script.len() {
             self.add(format!("script: {i} is missing"), |p| {
-                drop(p.script.remove(i))
+                p.script.remove(i);
             });
             // the same with births and deaths told right: what remains is the instruction's own lack
             self.add(format!("script: {i} is missing, and nobody knows"), |p| {
@@ -92,7 +92,21 @@ impl Faults<'_> {
                 });
             }
         }
-        // work in front of all other: an op before the weights that others still pack
+        // weights are packed before anything else, even where the op that comes first needs others
+        let op = self
+            .base
+            .script
+            .iter()
+            .position(|i| matches!(i, Instr::Dense { .. } | Instr::Sweep { .. }));
+        for (i, instr) in self.base.script.iter().enumerate() {
+            if let (Instr::Pack { .. }, Some(op)) = (instr, op) {
+                self.add(format!("script: {i} after the first op"), |p| {
+                    p.script.remove(i);
+                    p.script.insert(op, *instr);
+                    retell(p);
+                });
+            }
+        }
         let works: Vec<usize> = (0..self.base.script.len())
             .filter(|&i| is_work(self.base.script[i]))
             .collect();
@@ -222,7 +236,7 @@ fn is_work(instr: Instr) -> bool {
 }
 
 /// Makes births and deaths those of the script.
-fn retell(plan: &mut Plan) {
+pub(super) fn retell(plan: &mut Plan) {
     for (i, instr) in plan.script.iter().enumerate() {
         match *instr {
             Instr::Alloc { mem } => plan.buffers[mem.at()].birth = i,

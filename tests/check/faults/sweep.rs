@@ -122,7 +122,7 @@ impl Faults<'_> {
             }
             for r in 0..rows.readers.len() {
                 self.add_in(p, &format!("rows {k} lack a reader"), |q| {
-                    drop(q.sweep.rows[k].readers.remove(r))
+                    q.sweep.rows[k].readers.remove(r);
                 });
                 self.add_in(p, &format!("rows {k} have a reader twice"), |q| {
                     let again = q.sweep.rows[k].readers[r];

@@ -10,6 +10,23 @@ impl Faults<'_> {
             self.instructions(p, phase);
             self.waits(p, phase);
             self.paces(p, phase);
+            self.add_in(p, "a carry too many", |q| q.carry.push(0));
+            let execs = (0..phase.turn.len()).collect::<Vec<_>>();
+            for (k, _) in phase
+                .sweep
+                .rows
+                .iter()
+                .enumerate()
+                .filter(|(_, rows)| rows.stored)
+            {
+                let stored = TurnInstr::Drop {
+                    rows: k,
+                    after: execs.clone(),
+                };
+                self.add_in(p, &format!("stored rows {k} are dropped"), |q| {
+                    q.turn.push(stored)
+                });
+            }
             self.add_in(p, "a turn more", |q| q.turns += 1);
             if phase.turns > 0 {
                 self.add_in(p, "a turn less", |q| q.turns -= 1);
@@ -156,9 +173,15 @@ impl Faults<'_> {
         }
         self.add_in(p, "a strip one higher", |q| q.strip += 1);
         self.add_in(p, "a strip one lower", |q| q.strip -= 1);
-        if !phase.pace.is_empty() {
-            self.add_in(p, "a pace too few", |q| drop(q.pace.pop()));
+        // the planner keeps delays only where the pools together are smaller for them
+        if phase.pace.iter().any(|pace| pace.delay > 0) {
+            self.add_in(p, "no delays", |q| {
+                q.pace.iter_mut().for_each(|pace| pace.delay = 0)
+            });
         }
+        self.add_in(p, "a pace too many", |q| {
+            q.pace.extend(q.pace.last().copied())
+        });
     }
 }
 

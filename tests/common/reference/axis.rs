@@ -162,7 +162,7 @@ fn coordinate(interp: &Interp, o: usize) -> f64 {
     }
 }
 
-/// The same in f32, in which a tie between two positions is decided.
+/// The same with ONNX Runtime's arithmetic, in which a tie between two positions is decided.
 fn coordinate_f32(interp: &Interp, o: usize) -> f32 {
     let (x, scale) = (o as f32, interp.scale);
     let (input, output) = (interp.input as f32, interp.output as f32);
@@ -171,7 +171,9 @@ fn coordinate_f32(interp: &Interp, o: usize) -> f32 {
         Coordinate::HalfPixel => (x + 0.5) / scale - 0.5,
         Coordinate::HalfPixelSymmetric => {
             let adjustment = output / (scale * input);
-            input / 2.0 * (1.0 - adjustment) + (x + 0.5) / scale - 0.5
+            let offset = input / 2.0 * (1.0 - adjustment);
+            // its 0.5s are doubles
+            (f64::from(offset) + (f64::from(x) + 0.5) / f64::from(scale) - 0.5) as f32
         }
         Coordinate::PytorchHalfPixel if output > 1.0 => (x + 0.5) / scale - 0.5,
         Coordinate::PytorchHalfPixel => 0.0,
