@@ -85,6 +85,9 @@ impl Simd for Portable {
         either(a, b: bool) -> bool { a | b }
         int_add(a, b: i32) -> i32 { a.wrapping_add(b) }
         int_sub(a, b: i32) -> i32 { a.wrapping_sub(b) }
+        int_and(a, b: i32) -> i32 { a & b }
+        int_or(a, b: i32) -> i32 { a | b }
+        int_eq(a, b: i32) -> bool { a == b }
     }
 
     ops! {

@@ -81,6 +81,9 @@ const SCALAR: &[Binary] = &[
     ("int_sub", |a, b| {
         f32::from_bits(a.to_bits().wrapping_sub(b.to_bits()))
     }),
+    ("int_and", |a, b| f32::from_bits(a.to_bits() & b.to_bits())),
+    ("int_or", |a, b| f32::from_bits(a.to_bits() | b.to_bits())),
+    ("int_eq", |a, b| f32::from(a.to_bits() == b.to_bits())),
     ("int_splat", |a, _| {
         f32::from_bits(a.to_bits().wrapping_add(0x0080_0000))
     }),
@@ -129,6 +132,9 @@ impl Kernel for Apply<'_> {
                 "to_int" => s.of_int(s.to_int(a)),
                 "int_add" => s.of_bits(s.int_add(ia, ib)),
                 "int_sub" => s.of_bits(s.int_sub(ia, ib)),
+                "int_and" => s.of_bits(s.int_and(ia, ib)),
+                "int_or" => s.of_bits(s.int_or(ia, ib)),
+                "int_eq" => s.select(s.int_eq(ia, ib), one, zero),
                 "int_splat" => s.of_bits(s.int_add(ia, s.int_splat(0x0080_0000))),
                 "int_shl" => s.of_bits(s.int_shl(ia, 5)),
                 "int_sar" => s.of_bits(s.int_sar(ia, 23)),
