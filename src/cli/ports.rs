@@ -14,6 +14,7 @@ use stripmill::io::{
 use stripmill::{Error, Result};
 
 /// What a model input is given.
+#[expect(clippy::large_enum_variant, reason = "there are only a few")]
 pub(super) enum Given {
     /// Rows of an image.
     Image {
@@ -57,6 +58,7 @@ impl Given {
 }
 
 /// Where a model output goes.
+#[expect(clippy::large_enum_variant, reason = "there are only a few")]
 pub(super) enum Taken {
     /// An image, of which a part is kept.
     Image(Cropped<FileSink>),

@@ -52,7 +52,7 @@ pub(super) fn log<S: Simd>(s: S, x: S::F32) -> S::F32 {
         -1.666_805_7e-1,
         2.000_071_5e-1,
         -2.499_999_4e-1,
-        3.333_333_1e-1,
+        3.333_333e-1,
     ] {
         p = s.fma(p, f, s.splat(c));
     }
@@ -94,7 +94,7 @@ pub(super) fn tanh<S: Simd>(s: S, x: S::F32) -> S::F32 {
         2.063_908_8e-2,
         -5.373_971_5e-2,
         1.333_144_2e-1,
-        -3.333_328_2e-1,
+        -3.333_328e-1,
     ] {
         p = s.fma(p, z, s.splat(c));
     }
@@ -113,7 +113,7 @@ pub(super) fn erf<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let r = s.fma(s.splat(-1.728_534_7e-5), t, s.splat(3.831_971_3e-4));
     let u = s.fma(s.splat(-3.883_964_4e-3), t, s.splat(2.425_462_2e-2));
     let mut far = s.fma(r, z, u);
-    for c in [-1.067_778_8e-1, -6.348_466_9e-1, -1.287_175_1e-1] {
+    for c in [-1.067_778_8e-1, -6.348_467e-1, -1.287_175_1e-1] {
         far = s.fma(far, t, s.splat(c));
     }
     let far = s.fma(far, t, s.neg(t));

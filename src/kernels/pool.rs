@@ -17,6 +17,7 @@ pub enum Pooling {
 
 /// Makes all rows of `out`: for each element the maximum or mean over `input`'s taps × `cols`'. The
 /// divisor of a mean is its row's of `row_counts` times its column's of `col_counts`.
+#[expect(clippy::too_many_arguments, reason = "what the op has")]
 pub fn pool(
     isa: Isa,
     pooling: Pooling,
