@@ -14,7 +14,6 @@ use stripmill::io::{
 use stripmill::{Error, Result};
 
 /// What a model input is given.
-#[expect(clippy::large_enum_variant, reason = "there are only a few")]
 pub(super) enum Given {
     /// Rows of an image.
     Image {
