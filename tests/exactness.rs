@@ -14,7 +14,7 @@ use common::random_graph::{Options, random_graph, random_inputs};
 use common::run::{How, panels, plan_graph, run_graph};
 use common::shrink::{describe, smallest};
 use common::{panic_message, reference, say, validate};
-use stripmill::graph::{Graph, Window};
+use stripmill::graph::{Graph, Layout, Window};
 use stripmill::kernels::Isa;
 use stripmill::sweep::Fronts;
 
@@ -31,7 +31,7 @@ fn seeds(few: Range<u64>) -> Range<u64> {
 
 /// The graph of a seed: small, or low and wide enough for several panels.
 fn graph(seed: u64, jumps: bool) -> Option<Graph> {
-    let wide = seed % 3 == 0;
+    let wide = seed.is_multiple_of(3);
     let options = Options {
         h: 3 + seed % 21 / if wide { 2 } else { 1 },
         w: if wide {
@@ -236,10 +236,10 @@ fn fronts_end_at_their_heights() {
 #[test]
 fn memory_does_not_depend_on_the_height() {
     let (mut compared, mut uneven) = (0, 0);
-    for seed in seeds(3000..3300) {
+    for seed in seeds(3000..3150) {
         let fractions = seed % 2 == 0;
-        // Whole multiples of all strides, high enough to fill every lag.
-        let h = 432;
+        // A multiple of most strides, high enough to fill every lag.
+        let h = 2592;
         let of = |h: u64| {
             let options = Options {
                 h,
@@ -257,11 +257,14 @@ fn memory_does_not_depend_on_the_height() {
             uneven += 1;
             continue;
         }
-        compared += 1;
-        // A region cut out of the image starts at a share of the height: its lag grows with it.
-        if format!("{:?}", low.nodes).contains("TfCropAndResize") {
+        // A region cut out of the image starts at a share of the height: its lag grows with it. A
+        // tensor of few rows may never fill its lag at the lower height.
+        let rows = low.tensors.iter().filter(|t| t.layout == Layout::Rows);
+        let least = rows.map(|t| t.h()).min().unwrap_or(0);
+        if least < 64 || format!("{:?}", low.nodes).contains("TfCropAndResize") {
             continue;
         }
+        compared += 1;
         let how = How {
             strip: Some([1, 2, 4, 6][seed as usize % 4]),
             ..How::untiled()

@@ -520,7 +520,7 @@ impl Builder {
     fn join(&mut self) {
         let a = self.pick();
         let b = self.rows[self.rng.below(self.rows.len() as u64) as usize].clone();
-        if a == b || a.w == 1 || b.w == 1 {
+        if a == b || a.n != b.n || a.w == 1 || b.w == 1 {
             return;
         }
         let operand = Operand(vec![self.some_channels(&b)]);
