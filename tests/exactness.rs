@@ -36,7 +36,7 @@ fn seeds(few: Range<u64>) -> Range<u64> {
 
 /// The graph of a seed: small, or low and wide enough for several panels.
 fn graph(seed: u64, jumps: bool) -> Option<Graph> {
-    let wide = seed % 3 == 0;
+    let wide = seed.is_multiple_of(3);
     let options = random_graph::Options {
         h: 3 + seed % 21 / if wide { 2 } else { 1 },
         w: if wide {

@@ -48,22 +48,37 @@ fn trained_networks_run_in_strips() {
         assert!(opened.unsupported().is_empty());
         for case in model["cases"].as_array().unwrap() {
             let dims = |v: &serde_json::Value| -> Vec<u64> {
-                v.as_array().unwrap().iter().map(|d| d.as_u64().unwrap()).collect()
+                v.as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|d| d.as_u64().unwrap())
+                    .collect()
             };
             let input = opened.inputs()[0].name.clone();
             let start = std::time::Instant::now();
-            let graph = opened.graph(&[(&input, dims(&case["input_shape"]))]).unwrap();
+            let graph = opened
+                .graph(&[(&input, dims(&case["input_shape"]))])
+                .unwrap();
             let building = start.elapsed();
             for output in case["outputs"].as_array().unwrap() {
-                let at = opened.outputs().iter().position(|o| output["name"] == o.name.as_str());
+                let at = opened
+                    .outputs()
+                    .iter()
+                    .position(|o| output["name"] == o.name.as_str());
                 let tensor = graph.tensor(graph.outputs[at.unwrap()]);
                 assert_eq!(tensor.dims, dims(&output["shape"]), "{name}");
                 assert_eq!(output["name"], tensor.name.as_str());
             }
-            say(&format!("{name}: opened in {opening:?}, built in {building:?}, {}", summary(&graph)));
+            say(&format!(
+                "{name}: opened in {opening:?}, built in {building:?}, {}",
+                summary(&graph)
+            ));
             for (node, kind, dims) in dense_nodes(&graph) {
                 say(&format!("    {kind} {node} {dims:?}"));
-                assert!(dims.len() == 4 && dims[2..] == [1, 1], "{name}: {kind} {node} {dims:?}");
+                assert!(
+                    dims.len() == 4 && dims[2..] == [1, 1],
+                    "{name}: {kind} {node} {dims:?}"
+                );
             }
         }
     }

@@ -402,7 +402,7 @@ fn close(output: &Value, expected: &Value) -> Result<(), String> {
     let (a, b) = (as_f32(output), as_f32(expected));
     let far = a.iter().zip(&b).position(|(a, b)| {
         let equal = a == b || a.is_nan() && b.is_nan();
-        !equal && !((a - b).abs() <= 1e-5 + 1e-3 * b.abs())
+        !equal && ((a - b).is_nan() || (a - b).abs() > 1e-5 + 1e-3 * b.abs())
     });
     match far {
         Some(i) => Err(format!("element {i} is {}, not {}", a[i], b[i])),

@@ -47,7 +47,11 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
         rows,
         cols,
     } = args.size;
-    let json = args.json.as_ref().map(|path| PendingFile::create(path)).transpose()?;
+    let json = args
+        .json
+        .as_ref()
+        .map(|path| PendingFile::create(path))
+        .transpose()?;
     let model = Model::open(&args.model)?;
     let graph = match channels {
         None => model.graph_at(rows, cols)?,
@@ -87,8 +91,16 @@ fn files(graph: &Graph) -> u64 {
         let [n, c, h, w] = tensor.dims[..].try_into().ok()?;
         (tensor.bytes() > 0).then_some(ImageShape { n, c, h, w })
     };
-    let inputs = graph.inputs.iter().filter_map(shape).map(FileSource::png_memory);
-    let outputs = graph.outputs.iter().filter_map(shape).map(FileSink::png_memory);
+    let inputs = graph
+        .inputs
+        .iter()
+        .filter_map(shape)
+        .map(FileSource::png_memory);
+    let outputs = graph
+        .outputs
+        .iter()
+        .filter_map(shape)
+        .map(FileSink::png_memory);
     inputs.chain(outputs).sum()
 }
 

@@ -90,12 +90,21 @@ fn pads_into_convs(graph: &mut Graph) {
             let output = graph.tensor(node.outputs[0]).len(side);
             let lengths = [graph.tensor(padded).len(side), output];
             let image = graph.tensor(pad.operands[0].0[0].tensor).len(side);
-            joined(&pad.op.window(side), &node.op.window(side), image, lengths, value)
+            joined(
+                &pad.op.window(side),
+                &node.op.window(side),
+                image,
+                lengths,
+                value,
+            )
         };
         let (Some(down), Some(across)) = (join(Side::Rows), join(Side::Cols)) else {
             continue;
         };
-        let (operand, name) = (pad.operands[0].clone(), format!("{}+{}", pad.name, node.name));
+        let (operand, name) = (
+            pad.operands[0].clone(),
+            format!("{}+{}", pad.name, node.name),
+        );
         let node = &mut graph.nodes[at];
         if let Op::Conv(Conv { rows, cols, .. }) = &mut node.op {
             (*rows, *cols) = (down, across);
@@ -107,7 +116,13 @@ fn pads_into_convs(graph: &mut Graph) {
 
 /// The window of a convolution and a pad before it, where one window can say it: `lengths` are the
 /// padded image's and the output's.
-fn joined(pad: &Window, conv: &Window, image: u64, lengths: [u64; 2], value: f32) -> Option<Window> {
+fn joined(
+    pad: &Window,
+    conv: &Window,
+    image: u64,
+    lengths: [u64; 2],
+    value: f32,
+) -> Option<Window> {
     let [padded, output] = lengths.map(|len| len as i64);
     let &Window::Taps {
         kernel,
@@ -219,19 +234,29 @@ fn merge(source: &Node, node: &Node, tensor: TensorId) -> Node {
             Arg::Input(find_or_push(&mut merged.extras, operand) + 1)
         })
         .collect();
-    let whole: Vec<u32> = node.whole.iter().map(|w| find_or_push(&mut merged.whole, w)).collect();
+    let whole: Vec<u32> = node
+        .whole
+        .iter()
+        .map(|w| find_or_push(&mut merged.whole, w))
+        .collect();
     let vectors = merged.tail.vectors.len() as u32;
-    merged.tail.vectors.extend(node.tail.vectors.iter().cloned());
-    merged.tail.code.extend(node.tail.code.iter().map(|inst| Inst {
-        args: inst.args.map(|arg| match arg {
-            Arg::Input(i) => inputs.get(i as usize).copied().unwrap_or(arg),
-            Arg::Value(v) => Arg::Value(v + first),
-            Arg::Channel(k) => Arg::Channel(k + vectors),
-            Arg::Whole(w) => Arg::Whole(whole.get(w as usize).copied().unwrap_or(w)),
-            Arg::Scalar(_) => arg,
-        }),
-        ..*inst
-    }));
+    merged
+        .tail
+        .vectors
+        .extend(node.tail.vectors.iter().cloned());
+    merged
+        .tail
+        .code
+        .extend(node.tail.code.iter().map(|inst| Inst {
+            args: inst.args.map(|arg| match arg {
+                Arg::Input(i) => inputs.get(i as usize).copied().unwrap_or(arg),
+                Arg::Value(v) => Arg::Value(v + first),
+                Arg::Channel(k) => Arg::Channel(k + vectors),
+                Arg::Whole(w) => Arg::Whole(whole.get(w as usize).copied().unwrap_or(w)),
+                Arg::Scalar(_) => arg,
+            }),
+            ..*inst
+        }));
     merged
 }
 
@@ -253,8 +278,9 @@ fn factors_into_convs(graph: &mut Graph) {
         while let Some((factor, shift)) = first_factor(&node.tail, conv.cout as usize) {
             let old = conv.bias.take().unwrap_or_else(|| vec![0.0; factor.len()]);
             let bias = old.iter().zip(&factor).zip(&shift);
-            let bias: Vec<f32> =
-                bias.map(|((&old, a), b)| (f64::from(old) * a + b) as f32).collect();
+            let bias: Vec<f32> = bias
+                .map(|((&old, a), b)| (f64::from(old) * a + b) as f32)
+                .collect();
             conv.bias = Some(bias).filter(|bias| bias.iter().any(|&b| b != 0.0));
             if factor.iter().any(|&a| a != 1.0) {
                 let old = conv.scale.take().unwrap_or_else(|| vec![1.0; factor.len()]);
@@ -270,7 +296,12 @@ fn factors_into_convs(graph: &mut Graph) {
 fn first_factor(tail: &Expr, channels: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let first = tail.code.first()?;
     let args = |inst: &Inst| inst.args[..inst.func.arity()].to_vec();
-    let uses = tail.code.iter().flat_map(args).filter(|a| *a == Arg::Input(0)).count();
+    let uses = tail
+        .code
+        .iter()
+        .flat_map(args)
+        .filter(|a| *a == Arg::Input(0))
+        .count();
     if uses != 1 {
         return None;
     }
@@ -318,7 +349,11 @@ fn drop_unused(graph: &mut Graph) -> Result<()> {
     let tensors = std::mem::take(&mut graph.tensors);
     let mut ids: Vec<Option<TensorId>> = Vec::with_capacity(tensors.len());
     for (tensor, wanted) in tensors.into_iter().zip(wanted) {
-        ids.push(if wanted { Some(graph.add_tensor(tensor)?) } else { None });
+        ids.push(if wanted {
+            Some(graph.add_tensor(tensor)?)
+        } else {
+            None
+        });
     }
     let moved = |id: TensorId| ids[id.at()].unwrap_or(id);
     for node in &mut nodes {
@@ -329,8 +364,9 @@ fn drop_unused(graph: &mut Graph) -> Result<()> {
         *id = moved(*id);
     }
     let constants = std::mem::take(&mut graph.constants).into_iter();
-    graph.constants =
-        constants.filter_map(|(id, value)| ids[id.at()].map(|id| (id, value))).collect();
+    graph.constants = constants
+        .filter_map(|(id, value)| ids[id.at()].map(|id| (id, value)))
+        .collect();
     let mut weights = Vec::new();
     let mut places = HashMap::new();
     for node in &mut nodes {

@@ -215,7 +215,9 @@ impl FileSink {
 
     /// Converted rows that are written at once.
     fn scratch_rows(&self) -> u64 {
-        self.denormalize.as_ref().map_or(0, |_| scratch_rows(&self.shape))
+        self.denormalize
+            .as_ref()
+            .map_or(0, |_| scratch_rows(&self.shape))
     }
 }
 

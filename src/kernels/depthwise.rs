@@ -3,6 +3,8 @@
 //! A register tile holds adjacent pixels × two vectors of channels. It begins with the bias and takes
 //! the kernel's rows, then its columns. Taps outside the image are left out.
 
+use std::ops::Range;
+
 use super::arch::depth::{DepthTile, Spread};
 use super::arch::parts::Part;
 use super::arch::{Isa, Kernel, Simd};
@@ -126,10 +128,11 @@ impl Kernel for Job<'_> {
                     x,
                 });
             }
-            self.tail.apply_part(s, row, cols.clone(), &mut self.part);
+            self.finish(s, x..x + 1);
         }
         for tile in 0..tiles {
             self.tile(s, cut(tile), cut(tile + 1) - cut(tile));
+            self.finish(s, cut(tile)..cut(tile + 1));
         }
     }
 }
@@ -144,12 +147,21 @@ impl Job<'_> {
             ($($n:literal)+) => {
                 match pixels {
                     $($n => if $n <= S::TILE {
- s.run(Tile::<$n> { job: self, first }) },)+
+                        s.run(Tile::<$n> { job: self, first });
+                    },)+
                     _ => unreachable!("a tile of {pixels} pixels"),
                 }
             };
         }
         tiles!(1 2 3 4 5 6 7 8);
+    }
+
+    /// Applies the tail to some columns of all rows.
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, s: S, cols: Range<usize>) {
+        for row in self.part.rows() {
+            self.tail.apply_part(s, row, cols.clone(), &mut self.part);
+        }
     }
 
     /// Channels of a pixel.

@@ -26,10 +26,13 @@ const ROUNDS: [NearestRound; 4] = [
     NearestRound::Ceil,
 ];
 
-/// Positions that ONNX Runtime 1.32 reads, for each of [`ROUNDS`].
+/// Input and output length, scale, and positions for each of [`ROUNDS`].
+type Rounded = (Coordinate, u64, u64, f32, [&'static [u64]; 4]);
+
+/// Positions that ONNX Runtime 1.32 reads.
 #[rustfmt::skip]
-const NEAREST: &[(Coordinate, u64, u64, f32, [&[u64]; 4])] = &[
-    (HalfPixel, 5, 8, 1.60000002, [
+const NEAREST: &[Rounded] = &[
+    (HalfPixel, 5, 8, 1.6, [
         &[0, 0, 1, 2, 2, 3, 4, 4],
         &[0, 0, 1, 2, 2, 3, 4, 4],
         &[0, 0, 1, 1, 2, 2, 3, 4],
@@ -41,13 +44,13 @@ const NEAREST: &[(Coordinate, u64, u64, f32, [&[u64]; 4])] = &[
         &[0, 0, 0, 1, 1, 2, 2, 3],
         &[0, 1, 1, 2, 2, 3, 3, 3],
     ]),
-    (HalfPixelSymmetric, 7, 4, 0.600000024, [
+    (HalfPixelSymmetric, 7, 4, 0.6, [
         &[0, 2, 4, 5],
         &[1, 2, 4, 6],
         &[0, 2, 3, 5],
         &[1, 3, 4, 6],
     ]),
-    (HalfPixelSymmetric, 11, 3, 0.300000012, [
+    (HalfPixelSymmetric, 11, 3, 0.3, [
         &[2, 5, 8],
         &[2, 5, 8],
         &[1, 5, 8],
@@ -59,7 +62,7 @@ const NEAREST: &[(Coordinate, u64, u64, f32, [&[u64]; 4])] = &[
         &[0],
         &[0],
     ]),
-    (AlignCorners, 3, 10, 3.4000001, [
+    (AlignCorners, 3, 10, 3.4, [
         &[0, 0, 0, 1, 1, 1, 1, 2, 2, 2],
         &[0, 0, 0, 1, 1, 1, 1, 2, 2, 2],
         &[0, 0, 0, 0, 0, 1, 1, 1, 1, 2],
@@ -83,7 +86,7 @@ const NEAREST: &[(Coordinate, u64, u64, f32, [&[u64]; 4])] = &[
         &[1, 3, 5, 7],
         &[1, 3, 5, 7],
     ]),
-    (TfCropAndResize, 5, 8, 1.60000002, [
+    (TfCropAndResize, 5, 8, 1.6, [
         &[0, 1, 1, 2, 2, 2, 3, 3],
         &[0, 1, 1, 2, 2, 2, 3, 3],
         &[0, 0, 1, 1, 2, 2, 2, 3],
@@ -109,7 +112,7 @@ fn weights_are_onnx_runtimes() {
     // each with `antialias`, `exclude_outside`, `cubic_a`, and the weight of every input
     #[rustfmt::skip]
     let cases: &[(Interp, bool, bool, f32, &[f32])] = &[
-        (interp(Linear, HalfPixel, 3, 10, 3.4000001), false, false, -0.75, &[
+        (interp(Linear, HalfPixel, 3, 10, 3.4), false, false, -0.75, &[
             1.0, 0.0, 0.0,
             1.0, 0.0, 0.0,
             0.7647059, 0.2352941, 0.0,
@@ -121,16 +124,16 @@ fn weights_are_onnx_runtimes() {
             0.0, 0.0, 1.0,
             0.0, 0.0, 1.0,
         ]),
-        (interp(Linear, HalfPixel, 5, 3, 0.600000024), true, false, -0.75, &[
+        (interp(Linear, HalfPixel, 5, 3, 0.6), true, false, -0.75, &[
             0.6250001, 0.375, 0.0, 0.0, 0.0,
             0.0, 0.2222222, 0.5555556, 0.2222222, 0.0,
             0.0, 0.0, 0.0, 0.3750001, 0.6249999,
         ]),
-        (interp(Linear, HalfPixel, 6, 2, 0.333333343), true, true, -0.75, &[
+        (interp(Linear, HalfPixel, 6, 2, 0.333_333_34), true, true, -0.75, &[
             0.25, 0.375, 0.25, 0.125, 0.0, 0.0,
             0.0, 0.0, 0.125, 0.25, 0.375, 0.25,
         ]),
-        (interp(Linear, AlignCorners, 5, 8, 1.60000002), false, false, -0.75, &[
+        (interp(Linear, AlignCorners, 5, 8, 1.6), false, false, -0.75, &[
             1.0, 0.0, 0.0, 0.0, 0.0,
             0.4285714, 0.5714286, 0.0, 0.0, 0.0,
             0.0, 0.8571428, 0.1428572, 0.0, 0.0,
@@ -143,7 +146,7 @@ fn weights_are_onnx_runtimes() {
         (interp(Linear, PytorchHalfPixel, 8, 1, 0.125), false, false, -0.75, &[
             1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
         ]),
-        (interp(Linear, TfCropAndResize, 5, 3, 0.600000024), false, false, -0.75, &[
+        (interp(Linear, TfCropAndResize, 5, 3, 0.6), false, false, -0.75, &[
             0.6, 0.4, 0.0, 0.0, 0.0,
             0.0, 0.2, 0.8, 0.0, 0.0,
             0.0, 0.0, 0.0, 0.8, 0.2,
@@ -158,22 +161,22 @@ fn weights_are_onnx_runtimes() {
             0.0, -0.03515625, 0.2617188, 0.7734375,
             0.0, 0.0, -0.1054688, 1.105469,
         ]),
-        (interp(Cubic, HalfPixel, 5, 3, 0.600000024), false, true, -0.5, &[
+        (interp(Cubic, HalfPixel, 5, 3, 0.6), false, true, -0.5, &[
             0.7241378, 0.3103448, -0.03448262, 0.0, 0.0,
             0.0, 0.0, 1.0, 0.0, 0.0,
             0.0, 0.0, -0.03448285, 0.3103451, 0.7241377,
         ]),
-        (interp(Cubic, HalfPixel, 6, 2, 0.333333343), true, false, -0.5, &[
+        (interp(Cubic, HalfPixel, 6, 2, 0.333_333_34), true, false, -0.5, &[
             0.3333333, 0.3333334, 0.2592593, 0.1111111, 0.0, -0.03703706,
             -0.03703706, 0.0, 0.1111111, 0.2592593, 0.3333334, 0.3333334,
         ]),
-        (interp(Cubic, HalfPixelSymmetric, 7, 4, 0.600000024), true, true, -0.75, &[
+        (interp(Cubic, HalfPixelSymmetric, 7, 4, 0.6), true, true, -0.75, &[
             0.5015083, 0.5015085, 0.05354455, -0.05656131, 0.0, 0.0, 0.0,
             -0.06560563, 0.1941386, 0.5824161, 0.3533176, -0.03615011, -0.02811651, 0.0,
             0.0, -0.02811651, -0.03614989, 0.3533176, 0.5824159, 0.1941384, -0.06560539,
             0.0, 0.0, 0.0, -0.05656108, 0.05354446, 0.5015083, 0.5015083,
         ]),
-        (interp(Cubic, Asymmetric, 5, 3, 0.600000024), true, false, -0.5, &[
+        (interp(Cubic, Asymmetric, 5, 3, 0.6), true, false, -0.5, &[
             0.7962086, 0.2511849, -0.03791478, -0.009478837, 0.0,
             -0.02898553, 0.42029, 0.5507246, 0.1014492, -0.04347814,
             0.0, -0.04347828, 0.1014493, 0.5507247, 0.3913043,

@@ -141,12 +141,14 @@ impl How {
         let factor = output / input;
         let whole = scale.fract() == 0.0 && scale >= 1.0 && output == input * scale as u64;
         // outputs `factor · i ..` are the ones nearest to `i`
-        let repeats = match (self.mode, self.coordinate) {
-            (InterpMode::Nearest(Floor), Asymmetric) => true,
-            (InterpMode::Nearest(RoundPreferFloor | RoundPreferCeil), HalfPixel) => true,
-            (InterpMode::Nearest(RoundPreferFloor | RoundPreferCeil), PytorchHalfPixel) => true,
-            _ => false,
-        };
+        let repeats = matches!(
+            (self.mode, self.coordinate),
+            (InterpMode::Nearest(Floor), Asymmetric)
+                | (
+                    InterpMode::Nearest(RoundPreferFloor | RoundPreferCeil),
+                    HalfPixel | PytorchHalfPixel
+                )
+        );
         let single = input == 1 && !self.exclude_outside;
         if (whole && repeats) || single {
             return Window::Repeat {
