@@ -86,6 +86,9 @@ fn pads_into_convs(graph: &mut Graph) {
         let Op::Pad { value, .. } = pad.op else {
             continue;
         };
+        if !pad.tail.is_identity() {
+            continue;
+        }
         let join = |side: Side| {
             let output = graph.tensor(node.outputs[0]).len(side);
             let lengths = [graph.tensor(padded).len(side), output];

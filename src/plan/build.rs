@@ -48,14 +48,15 @@ pub fn least_budget(graph: &Graph, options: &Options) -> Result<u64> {
 /// Time that is given up for memory: predictions are no more exact than this.
 const SLACK: f64 = 1.03;
 
-/// The price of least bytes among those nearly as fast as the fastest.
+/// Among those nearly as fast as the fastest: the fewest panels, since files that go in order must be
+/// spooled for more than one, then the least bytes.
 fn best(prices: &[Price]) -> Option<usize> {
     let fastest = prices.iter().map(|p| p.seconds).min_by(f64::total_cmp)?;
     let near = (0..prices.len()).filter(|&k| prices[k].seconds <= fastest * SLACK);
     near.min_by_key(|&k| {
         (
-            prices[k].bytes,
             prices[k].choice.panels,
+            prices[k].bytes,
             prices[k].choice.strip,
         )
     })
