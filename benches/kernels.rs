@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a report")]
 
 use std::hint::black_box;
+use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -68,9 +69,42 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         depthwise: true,
+        ..layer("depthwise 3x3 144, 64 wide", [4, 64], [144, 144], 3, 1)
+    },
+    Layer {
+        depthwise: true,
         ..layer("depthwise 5x5 240, 128 wide", [8, 128], [240, 240], 5, 1)
     },
 ];
+
+/// Floats that begin at a cache line, as a run's buffers do.
+struct Aligned {
+    floats: Vec<f32>,
+    first: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn new(len: usize) -> Self {
+        let floats = vec![0.0; len + 16];
+        let first = floats.as_ptr().align_offset(64);
+        Aligned { floats, first, len }
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.floats[self.first..][..self.len]
+    }
+}
+
+impl DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.floats[self.first..][..self.len]
+    }
+}
 
 impl Layer {
     fn cols(&self) -> Cols {
@@ -112,10 +146,10 @@ impl Layer {
     fn measure(&self, isa: Isa) -> f64 {
         let input_rows = (self.rows - 1) * self.stride + self.kernel;
         let row = self.width * self.stride * self.cin;
-        let input: Vec<f32> = (0..input_rows * row)
-            .map(|i| (i % 17) as f32 * 0.1 - 0.8)
-            .collect();
-        let mut output = vec![0.0f32; self.rows * self.width * self.cout];
+        let mut input = Aligned::new(input_rows * row);
+        let values = (0..).map(|i: usize| (i % 17) as f32 * 0.1 - 0.8);
+        input.iter_mut().zip(values).for_each(|(to, v)| *to = v);
+        let mut output = Aligned::new(self.rows * self.width * self.cout);
         let table: Vec<Option<&[f32]>> = (0..self.rows)
             .flat_map(|y| (0..self.kernel).map(move |k| y * self.stride + k))
             .map(|y| Some(&input[y * row..][..row]))
@@ -143,7 +177,8 @@ impl Layer {
         };
         let k = self.kernel;
         if self.depthwise {
-            let weights = vec![0.01; depthwise_len(self.cin, k, k)];
+            let mut weights = Aligned::new(depthwise_len(self.cin, k, k));
+            weights.fill(0.01);
             let cols = self.cols();
             return best(|| depthwise(isa, &weights, k, k, &input, &cols, &tail, &mut out));
         }
@@ -156,7 +191,8 @@ impl Layer {
             kw: k,
             transposed: false,
         };
-        let weights = vec![0.01; packed_len(&shape)];
+        let mut weights = Aligned::new(packed_len(&shape));
+        weights.fill(0.01);
         let packed = PackedConv {
             shape,
             weights: &weights,

@@ -187,6 +187,8 @@ struct Levels {
     tensor: Vec<usize>,
     /// The last phase that reads a tensor's rows.
     last_read: Vec<usize>,
+    /// The phase that gives a graph input which is an output, by output.
+    passed_on: Vec<Option<usize>>,
 }
 
 impl Levels {
@@ -201,6 +203,7 @@ impl Levels {
         }
         let mut node = Vec::with_capacity(graph.nodes.len());
         let mut last_read = vec![0; graph.tensors.len()];
+        let mut batches = Batches::default();
         for n in &graph.nodes {
             let rows = n
                 .operands
@@ -214,6 +217,10 @@ impl Levels {
                     return Err(Error::model(&n.name, why));
                 }
                 level = level.max(tensor[id.at()]);
+            }
+            let swept = rows.clone().next().or(n.outputs.first().copied());
+            if let (false, Some(id)) = (matches!(n.op, Op::Dense(_)), swept) {
+                level = batches.place(level, graph.tensor(id).n());
             }
             for id in rows {
                 last_read[id.at()] = last_read[id.at()].max(level);
@@ -236,10 +243,17 @@ impl Levels {
                 ));
             }
         }
+        let passed_on = |id: &TensorId| {
+            let rows = graph.tensor(*id).layout == Layout::Rows;
+            let passed = rows && graph.inputs.contains(id);
+            passed.then(|| batches.place(0, graph.tensor(*id).n()))
+        };
+        let passed_on = graph.outputs.iter().map(passed_on).collect();
         Ok(Levels {
             node,
             tensor,
             last_read,
+            passed_on,
         })
     }
 
@@ -249,6 +263,7 @@ impl Levels {
             .iter()
             .copied()
             .chain(outputs)
+            .chain(self.passed_on.iter().flatten().copied())
             .max()
             .map_or(1, |p| p + 1)
     }
@@ -267,6 +282,23 @@ pub fn scale(graph: &Graph, from: TensorId, to: TensorId, side: Side) -> Option<
     scale[from.at()] = Some(Ratio::new(1, 1));
     follow(&links(graph, side), from.at(), &mut scale);
     scale[to.at()]
+}
+
+/// The batch items of each phase's sweep: one number, because a sweep goes over one item at a time.
+#[derive(Default)]
+struct Batches(Vec<Option<u64>>);
+
+impl Batches {
+    /// The first phase from `level` on whose sweep goes, or can go, over `n` items.
+    fn place(&mut self, mut level: usize, n: u64) -> usize {
+        loop {
+            self.0.resize(self.0.len().max(level + 1), None);
+            if *self.0[level].get_or_insert(n) == n {
+                return level;
+            }
+            level += 1;
+        }
+    }
 }
 
 /// Rows per row of the first tensor of the same connected part of the graph, exactly; where two
@@ -371,12 +403,11 @@ impl Builder<'_> {
                 self.save(node.outputs[0]);
             }
         }
-        if self.phase == 0 {
-            for &id in graph.inputs.iter().filter(|id| graph.outputs.contains(id)) {
-                if graph.tensor(id).layout == Layout::Rows {
-                    self.rows(id);
-                    self.save(id);
-                }
+        for (k, &id) in self.graph.outputs.iter().enumerate() {
+            let before = self.graph.outputs[..k].contains(&id);
+            if self.at.passed_on[k] == Some(self.phase) && !before {
+                self.rows(id);
+                self.save(id);
             }
         }
         let largest = self

@@ -7,10 +7,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use prost::Message;
+use stripmill::Result as Checked;
+use stripmill::exec::Engine;
 use stripmill::import::Model;
+use stripmill::io::Access;
+use stripmill::kernels::Isa;
 use stripmill::plan::{self, Options};
 
+use common::random_graph::random_inputs;
 use common::rng::Rng;
+use common::run::run_engine;
 use common::{pb, say, shared};
 
 /// What opening and planning a small damaged model may take.
@@ -100,13 +106,20 @@ struct Tally {
 fn open(bytes: &[u8], path: &Path, input: &str, dims: &[u64], what: &str, tally: &mut Tally) {
     std::fs::write(path, bytes).unwrap();
     let start = Instant::now();
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    let result: Result<Checked<()>, _> = catch_unwind(AssertUnwindSafe(|| {
         let graph = Model::open(path)?.graph(&[(input, dims.to_vec())])?;
         let options = Options {
             memory: Some(256 << 20),
             ..Options::default()
         };
-        plan::plan(&graph, &options).map(drop)
+        let plan = plan::plan(&graph, &options)?;
+        // What is small enough also runs, whatever it computes by now.
+        if plan.plan().arena_bytes < 1 << 20 {
+            let inputs = random_inputs(&graph, 1);
+            let mut engine = Engine::new(graph, plan, Isa::detect()?)?;
+            run_engine(&mut engine, &inputs, Access::Anywhere)?;
+        }
+        Ok(())
     }));
     tally.tried += 1;
     match result {

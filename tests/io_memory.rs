@@ -107,7 +107,7 @@ fn case(what: &str, path: &Path) {
         "crop" => {
             let whole = pad.padded(SHAPE);
             write(
-                Cropped::new(create(), whole, pad.crop(SHAPE, whole)).unwrap(),
+                Cropped::new(create(), whole, pad.crop(SHAPE, whole, (1, 1), (1, 1))).unwrap(),
                 whole,
             )
         }

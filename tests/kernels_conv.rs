@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use stripmill::func::Func;
 use stripmill::kernels::{
-    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, Segment, Tail, conv, depthwise,
-    depthwise_len, pack_conv, pack_depthwise, packed_len,
+    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, ProgramArg, Segment, Tail, conv,
+    depthwise, depthwise_len, pack_conv, pack_depthwise, packed_len,
 };
 
 /// One axis of a convolution.
@@ -66,6 +67,8 @@ struct Data {
     weights: Vec<f32>,
     scale: Option<Vec<f32>>,
     bias: Option<Vec<f32>>,
+    /// The tail: nothing, or the absolute value.
+    tail: Program,
 }
 
 fn case(w: usize, cin: usize, cout: usize, kernel: usize) -> Case {
@@ -129,7 +132,8 @@ impl Case {
             tensors,
             weights: random(self.cin() * self.cout / self.groups * taps),
             scale: (seed % 2 == 1).then(|| random(self.cout)),
-            bias: (seed % 3 > 0).then(|| random(self.cout)),
+            bias: (!seed.is_multiple_of(3)).then(|| random(self.cout)),
+            tail: Program::default(),
         }
     }
 
@@ -290,9 +294,8 @@ impl Case {
             rows: &mut rows,
             channels: self.cout,
         };
-        let program = Program::default();
         let tail = Tail {
-            program: &program,
+            program: &data.tail,
             extras: &[],
             whole: &[],
         };
@@ -341,17 +344,27 @@ impl Case {
 
     /// The whole check of a case.
     fn test(&self, seed: u32) {
-        let data = self.data(seed);
+        let mut data = self.data(seed);
         let packed = self.pack(&data);
         let (h, w) = self.out();
         let mut whole = vec![f32::NAN; h * w * self.cout];
         pool(1).install(|| self.run(Isa::Portable, &data, &packed, 0..h, 0..w, &mut whole));
         self.check(&data, &whole);
+        self.test_cuts(&data, &packed, &whole);
+        let code = [(Func::Abs, [ProgramArg::Input(0); 3])];
+        data.tail = Program::compile(&code, Vec::new()).unwrap();
+        whole.iter_mut().for_each(|v| *v = v.abs());
+        self.test_cuts(&data, &packed, &whole);
+    }
+
+    /// Checks that the bits are those of `whole` on every level, with all threads, however cut.
+    fn test_cuts(&self, data: &Data, packed: &[f32], whole: &[f32]) {
+        let (h, w) = self.out();
         for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
             for threads in [1, 2, 3] {
                 let mut out = vec![f32::NAN; whole.len()];
-                pool(threads).install(|| self.run(isa, &data, &packed, 0..h, 0..w, &mut out));
-                self.same(&whole, &out, isa, threads, w);
+                pool(threads).install(|| self.run(isa, data, packed, 0..h, 0..w, &mut out));
+                self.same(whole, &out, isa, threads, w);
             }
             for cut in [1, w / 2, w - w / 3]
                 .into_iter()
@@ -359,10 +372,10 @@ impl Case {
             {
                 let mut out = vec![f32::NAN; whole.len()];
                 for y in 0..h {
-                    self.run(isa, &data, &packed, y..y + 1, 0..cut, &mut out);
-                    self.run(isa, &data, &packed, y..y + 1, cut..w, &mut out);
+                    self.run(isa, data, packed, y..y + 1, 0..cut, &mut out);
+                    self.run(isa, data, packed, y..y + 1, cut..w, &mut out);
                 }
-                self.same(&whole, &out, isa, 0, cut);
+                self.same(whole, &out, isa, 0, cut);
             }
         }
     }

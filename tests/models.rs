@@ -88,7 +88,7 @@ impl Models {
     }
 
     fn graph(&self, net: &Net, dims: &[u64]) -> Graph {
-        let model = Model::open(&self.folder.join(format!("{}.onnx", net.name))).unwrap();
+        let model = Model::open(self.folder.join(format!("{}.onnx", net.name))).unwrap();
         let name = self.cases(net)[0]["input_name"].as_str().unwrap();
         let graph = model.graph(&[(name, dims.to_vec())]).unwrap();
         validate::validate(&graph);
@@ -132,7 +132,7 @@ fn outputs_are_near_the_references() {
                 threads: 2,
                 ..How::untiled()
             };
-            let made = run_graph(&graph, &[input.clone()], how).unwrap();
+            let made = run_graph(&graph, std::slice::from_ref(&input), how).unwrap();
             let names = graph
                 .outputs
                 .iter()
@@ -176,9 +176,9 @@ fn same_bits(models: &Models, net: &Net, h: u64, w: u64, ways: &[How]) {
     let graph = models.graph(net, &dims);
     let values = Rng::new(h * 1000 + w).values(dims.iter().product(), 0.5);
     let input = Value::f32(&dims, values.iter().map(|v| v + 0.5).collect());
-    let first = run_graph(&graph, &[input.clone()], How::untiled()).unwrap();
+    let first = run_graph(&graph, std::slice::from_ref(&input), How::untiled()).unwrap();
     for &how in ways {
-        let outputs = run_graph(&graph, &[input.clone()], how).unwrap();
+        let outputs = run_graph(&graph, std::slice::from_ref(&input), how).unwrap();
         if let Some(why) = bits_differ(&first, &outputs) {
             panic!("{} at {dims:?}, {how:?}: {why}", net.name);
         }

@@ -236,6 +236,7 @@ fn windows_of_axes_are_the_tensors() {
 
 #[test]
 #[ignore = "a time, not a promise: run it in release"]
+#[expect(clippy::print_stdout, reason = "it shows times")]
 fn planning_does_not_depend_on_the_image() {
     for (name, graph) in [
         ("dncnn", dncnn(100_000, 100_000)),

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stripmill::graph::Graph;
+use stripmill::graph::{Graph, TensorId};
 use stripmill::import::Model;
-use stripmill::io::PendingFile;
+use stripmill::io::{FileSink, FileSource, ImageShape, PendingFile};
 use stripmill::plan::{self, Class, Home, Plan};
 use stripmill::{Error, Result};
 
@@ -47,13 +47,17 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
         rows,
         cols,
     } = args.size;
-    let json = args.json.as_ref().map(|path| PendingFile::create(path)).transpose()?;
+    let json = args
+        .json
+        .as_ref()
+        .map(|path| PendingFile::create(path))
+        .transpose()?;
     let model = Model::open(&args.model)?;
     let graph = match channels {
         None => model.graph_at(rows, cols)?,
         Some(_) => model.graph(&model.lengths(channels, rows, cols)?)?,
     };
-    let options = args.tiling.options(0);
+    let options = args.tiling.options(files(&graph));
     let least = plan::least_budget(&graph, &options)?;
     let plan = plan::plan(&graph, &options)?;
     let plan = plan.plan();
@@ -80,6 +84,26 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bytes that the files of a run take, if they are 8-bit PNG; arrays take less.
+fn files(graph: &Graph) -> u64 {
+    let shape = |id: &TensorId| {
+        let tensor = graph.tensor(*id);
+        let [n, c, h, w] = tensor.dims[..].try_into().ok()?;
+        (tensor.bytes() > 0).then_some(ImageShape { n, c, h, w })
+    };
+    let inputs = graph
+        .inputs
+        .iter()
+        .filter_map(shape)
+        .map(FileSource::png_memory);
+    let outputs = graph
+        .outputs
+        .iter()
+        .filter_map(shape)
+        .map(FileSink::png_memory);
+    inputs.chain(outputs).sum()
+}
+
 fn describe(graph: &Graph, plan: &Plan, least: u64) -> String {
     let (mut text, peak) = (String::new(), plan.peak.total());
     for (what, ids) in [("input", &graph.inputs), ("output", &graph.outputs)] {
@@ -97,7 +121,7 @@ fn describe(graph: &Graph, plan: &Plan, least: u64) -> String {
     line(
         &mut text,
         format_args!(
-            "{:.2} s predicted on {} threads; peak {}{budget}, without what files of images take; \
+            "{:.2} s predicted on {} threads; peak {}{budget}, with PNG files; \
              the least that works is {} (--memory {least})",
             plan.seconds,
             plan.options.threads,

@@ -63,7 +63,11 @@ struct Stats {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let opened = Instant::now();
     interrupt::catch()?;
-    let stats = args.stats.as_ref().map(|path| PendingFile::create(path)).transpose()?;
+    let stats = args
+        .stats
+        .as_ref()
+        .map(|path| PendingFile::create(path))
+        .transpose()?;
     let isa = Isa::detect()?;
     let model = Model::open(&args.model)?;
     let mut inputs = args.files.open(&model)?;

@@ -306,6 +306,13 @@ impl Ready {
         for (_, dims) in &outputs {
             checked_dims(&dims.iter().map(|&d| d as u64).collect::<Vec<_>>())?;
         }
+        // nothing to make: spares the ops their corner cases, and tables of other axes' lengths
+        let run = move |x: &Inputs<'_>, y: &mut [ViewMut<'_>]| {
+            if y.iter().all(|y| y.peek().is_empty()) {
+                return Ok(());
+            }
+            run(x, y)
+        };
         let run = Box::new(run);
         Ok(Ready { outputs, run })
     }

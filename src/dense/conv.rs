@@ -74,18 +74,16 @@ fn planes(
     let taps: usize = w.dims[2..].iter().product();
     let bias = inputs.opt(2).map(Input::all::<f32>).transpose()?;
     let (batch, x, w) = (x.dims[0], x.all::<f32>()?, w.all::<f32>()?);
-    let size = y.len() / (batch * c.all_made()).max(1);
-    y.par_chunks_mut(size.max(1))
-        .enumerate()
-        .for_each(|(p, y)| {
-            let (item, m) = (p / c.all_made(), p % c.all_made());
-            y.fill(bias.map_or(0.0, |b| b[m]));
-            for r in 0..c.read {
-                let from = (item * c.groups + m / c.made) * c.read + r;
-                let k = kernel(m, r) * taps;
-                f(y, &x[from * plane..][..plane], &w[k..][..taps]);
-            }
-        });
+    let size = y.len() / (batch * c.all_made());
+    y.par_chunks_mut(size).enumerate().for_each(|(p, y)| {
+        let (item, m) = (p / c.all_made(), p % c.all_made());
+        y.fill(bias.map_or(0.0, |b| b[m]));
+        for r in 0..c.read {
+            let from = (item * c.groups + m / c.made) * c.read + r;
+            let k = kernel(m, r) * taps;
+            f(y, &x[from * plane..][..plane], &w[k..][..taps]);
+        }
+    });
     Ok(())
 }
 
@@ -134,7 +132,7 @@ pub(super) fn conv_transpose(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
 
 /// The windows of a transposed convolution slide over its output, and their positions are its
 /// input of lengths `x`.
-fn transposed(op: &Op, sizes: &[usize], x: &[usize]) -> Result<Sliding> {
+pub(super) fn transposed(op: &Op, sizes: &[usize], x: &[usize]) -> Result<Sliding> {
     let n = sizes.len();
     let same = AutoPad::of(op)?;
     let mut windows = given(op, sizes)?;

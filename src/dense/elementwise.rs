@@ -14,9 +14,6 @@ fn fill<const N: usize, R>(
     f: impl Fn([usize; N]) -> Result<R>,
 ) -> Result<()> {
     let (n, step) = (walk.len(), walk.step());
-    if n == 0 {
-        return Ok(());
-    }
     for (row, mut at) in y.chunks_exact_mut(n).zip(walk.runs()) {
         for y in row {
             *y = f(at.map(|a| a as usize))?;
@@ -137,7 +134,7 @@ pub(super) fn variadic(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
                 }
                 let walk = Walk::new(&dims, [&strides]);
                 let (n, [step]) = (walk.len(), walk.step());
-                for (row, [at]) in y.chunks_exact_mut(n.max(1)).zip(walk.runs()) {
+                for (row, [at]) in y.chunks_exact_mut(n).zip(walk.runs()) {
                     for (i, y) in row.iter_mut().enumerate() {
                         let x = x[(at + i as isize * step) as usize];
                         *y = if T::FLOAT {

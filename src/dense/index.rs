@@ -185,7 +185,7 @@ pub(super) fn gather_nd(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
         for_type!(dtype, T => {
             let (x, y) = (inputs.get(0)?.all::<T>()?, y.all::<T>()?);
             let places = tuples(inputs.get(1)?, &whole, batch)?;
-            for (row, at) in y.chunks_exact_mut(n.max(1)).zip(places) {
+            for (row, at) in y.chunks_exact_mut(n).zip(places) {
                 row.copy_from_slice(&x[at..at + n]);
             }
         });
@@ -225,7 +225,7 @@ pub(super) fn scatter_nd(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
             let (updates, y, join) = (inputs.get(2)?.all()?, y.all()?, reduction::<T>(&join)?);
             y.copy_from_slice(inputs.get(0)?.all()?);
             let places = tuples(inputs.get(1)?, &whole, 0)?;
-            for (row, at) in updates.chunks_exact(n.max(1)).zip(places) {
+            for (row, at) in updates.chunks_exact(n).zip(places) {
                 for (y, &u) in y[at..at + n].iter_mut().zip(row) {
                     *y = join(*y, u);
                 }

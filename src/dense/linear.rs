@@ -22,9 +22,6 @@ fn add_product<T: Element>(
     columns: usize,
     y: &mut [T],
 ) {
-    if columns == 0 {
-        return;
-    }
     y.par_chunks_mut(columns).enumerate().for_each(|(i, y)| {
         let row = |k: usize| a.elements[i * a.down + k * a.along];
         if b.along == 1 {
@@ -75,7 +72,7 @@ pub(super) fn matmul(_: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
         let walk = Walk::new(&batch, [&strides[0], &strides[1]]);
         for_type!(dtype, T => {
             let (a, b) = (inputs.get(0)?.all::<T>()?, inputs.get(1)?.all::<T>()?);
-            let mut blocks = y.all::<T>()?.chunks_exact_mut((rows * columns).max(1));
+            let mut blocks = y.all::<T>()?.chunks_exact_mut(rows * columns);
             for at in walk.runs() {
                 for i in 0..walk.len() as isize {
                     let place = |k: usize| (at[k] + i * walk.step()[k]) as usize;

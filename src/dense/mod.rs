@@ -26,10 +26,11 @@ mod window;
 
 pub use scalar::{func, scalar};
 pub use value::{DType, Data, DataMut, DataRef, Value, View, ViewMut};
+pub use window::Window;
 
 use std::collections::BTreeMap;
 
-use args::{Inputs, Ready, ensure, unsupported};
+use args::{Inputs, Ready, checked_dims, ensure, unsupported};
 
 use crate::error::{Error, Result};
 
@@ -156,6 +157,22 @@ pub fn eval(op: &Op, inputs: &[Option<View<'_>>]) -> Result<Vec<Value>> {
         Ok(values)
     };
     named(op, compute())
+}
+
+/// The windows of `size` that `op`, a convolution or pooling, slides over a plane of these lengths
+/// (a transposed convolution: that it slides over what it makes of them), its padding worked out.
+///
+/// # Errors
+/// As [`infer`].
+pub fn windows(op: &Op, size: &[u64], lengths: &[u64]) -> Result<Vec<Window>> {
+    let work_out = || {
+        let (size, lengths) = (checked_dims(size)?, checked_dims(lengths)?);
+        match op.kind.as_str() {
+            "ConvTranspose" => conv::transposed(op, &size, &lengths),
+            _ => window::Sliding::new(op, &size, &lengths),
+        }
+    };
+    Ok(named(op, work_out())?.windows)
 }
 
 /// Whether the operator `kind` is known.

@@ -252,8 +252,7 @@ pub(super) fn concat(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
         for_type!(dtype, T => {
             let mut rest = y.all::<T>()?;
             let parts = inputs.every()?;
-            let row = |n: usize| n.checked_div(outer).unwrap_or(0);
-            let parts = parts.iter().map(|x| Ok((x.all::<T>()?, row(x.len()))));
+            let parts = parts.iter().map(|x| Ok((x.all::<T>()?, x.len() / outer)));
             let parts = parts.collect::<Result<Vec<_>>>()?;
             for o in 0..outer {
                 for (x, n) in &parts {

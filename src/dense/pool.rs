@@ -32,7 +32,7 @@ pub(super) fn max_pool(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
     Ready::many(outputs, move |inputs, outputs| {
         let (y, rest) = outputs.split_at_mut(1);
         let mut found = rest.first_mut().map(|i| i.all::<i64>()).transpose()?;
-        let (size, plane) = (sliding.len().max(1), sliding.plane());
+        let (size, plane) = (sliding.len(), sliding.plane());
         for_type!(dtype, T => {
             let x = inputs.get(0)?.all::<T>()?;
             for (p, y) in y[0].all::<T>()?.chunks_exact_mut(size).enumerate() {
@@ -128,7 +128,7 @@ fn sums(
     each: impl Fn(f32) -> f32,
     finish: impl Fn(usize, f32) -> f32,
 ) -> Result<()> {
-    let (size, plane) = (sliding.len().max(1), sliding.plane());
+    let (size, plane) = (sliding.len(), sliding.plane());
     let x = inputs.get(0)?.all::<f32>()?;
     for (p, y) in y.chunks_exact_mut(size).enumerate() {
         let x = &x[p * plane..][..plane];

@@ -319,7 +319,7 @@ pub(super) fn resize(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
         let mut blend = vec![0.0f64; along.input * inner];
         for_type!(dtype, T => {
             let x = x.all::<T>()?;
-            let rows = y.all::<T>()?.chunks_exact_mut((along.output * inner).max(1));
+            let rows = y.all::<T>()?.chunks_exact_mut(along.output * inner);
             for (r, y) in rows.enumerate() {
                 blend.fill(0.0);
                 let mut place = r;

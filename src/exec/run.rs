@@ -121,10 +121,9 @@ impl Run<'_, '_> {
     /// Ends the sums of a batch item.
     fn gathered(&mut self, phase: &PhasePlan, item: u64) -> Result<()> {
         for step in &phase.sweep.steps {
-            if let Work::Node(id) = step.work {
-                if let Op::Gather(kind) = self.graph.node(id).op {
-                    gather::finish(self.graph, self.plan, self.arena, id, kind, item)?;
-                }
+            let Work::Node(id) = step.work else { continue };
+            if let Op::Gather(kind) = self.graph.node(id).op {
+                gather::finish(self.graph, self.plan, self.arena, id, kind, item)?;
             }
         }
         Ok(())

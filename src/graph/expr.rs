@@ -61,4 +61,49 @@ impl Expr {
     pub fn is_identity(&self) -> bool {
         self.code.is_empty()
     }
+
+    /// How many values are alive at a time, at most. An instruction's value may stand where an operand
+    /// was that it uses last.
+    pub fn alive(&self) -> usize {
+        let mut last = vec![0; self.code.len()];
+        for (i, inst) in self.code.iter().enumerate() {
+            for arg in &inst.args[..inst.func.arity()] {
+                if let Arg::Value(v) = arg {
+                    last[*v as usize] = i;
+                }
+            }
+        }
+        let alive = |i: usize| last[..i].iter().filter(|&&l| l > i).count() + 1;
+        (0..self.code.len()).map(alive).max().unwrap_or(0)
+    }
+
+    /// Removes the first instruction: what used its value uses input 0.
+    pub(super) fn drop_first(&mut self) {
+        self.code.remove(0);
+        let args = self.code.iter_mut().flat_map(|inst| &mut inst.args);
+        for arg in args {
+            *arg = match *arg {
+                Arg::Value(0) => Arg::Input(0),
+                Arg::Value(v) => Arg::Value(v - 1),
+                other => other,
+            };
+        }
+    }
+
+    /// Removes the vectors that no instruction names.
+    pub(super) fn drop_unused_vectors(&mut self) {
+        let old = std::mem::take(&mut self.vectors);
+        let mut places = vec![None; old.len()];
+        for inst in &mut self.code {
+            for arg in &mut inst.args[..inst.func.arity()] {
+                if let Arg::Channel(k) = arg {
+                    let at = *k as usize;
+                    *k = *places[at].get_or_insert_with(|| {
+                        self.vectors.push(old[at].clone());
+                        self.vectors.len() as u32 - 1
+                    });
+                }
+            }
+        }
+    }
 }

@@ -132,13 +132,19 @@ impl Interp {
         let (x, scale, input, output) =
             (o as f32, self.scale, self.input as f32, self.output as f32);
         let half_pixel = (x + 0.5) / scale - 0.5;
+        if scale == 1.0 && self.coordinate != Coordinate::TfCropAndResize {
+            // as it is, even where a mode would shift it by half a position
+            return x;
+        }
         match self.coordinate {
             Coordinate::HalfPixel => half_pixel,
             Coordinate::HalfPixelSymmetric => {
                 // the output's length in unrounded positions is `scale · input`
                 let adjustment = output / (scale * input);
                 let offset = input / 2.0 * (1.0 - adjustment);
-                offset + half_pixel
+                // ONNX Runtime adds these up in f64
+                let x = (f64::from(x) + 0.5) / f64::from(scale);
+                (f64::from(offset) + x - 0.5) as f32
             }
             Coordinate::PytorchHalfPixel => {
                 if self.output > 1 {
@@ -168,14 +174,20 @@ impl Interp {
     }
 }
 
+/// How far from the middle between two positions is still a tie: what rounding the coordinate moves it.
+const TIE: f32 = 1e-6;
+
 /// The position nearest to `x`.
 fn nearest(x: f32, round: NearestRound) -> i64 {
     let part = x - x.floor();
     let up = match round {
         NearestRound::Floor => false,
         NearestRound::Ceil => part > 0.0,
-        NearestRound::RoundPreferFloor => part > 0.5,
-        NearestRound::RoundPreferCeil => part >= 0.5,
+        NearestRound::RoundPreferFloor => part > 0.5 + TIE,
+        NearestRound::RoundPreferCeil => part >= 0.5 - TIE,
     };
     x.floor() as i64 + i64::from(up)
 }
+
+#[cfg(test)]
+mod tests;

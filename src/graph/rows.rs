@@ -286,3 +286,6 @@ fn reflect(i: i64, len: i64) -> i64 {
     let m = i.rem_euclid(period);
     if m < len { m } else { period - m }
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,12 @@ impl FileSource {
         &self.warnings
     }
 
+    /// Bytes of memory that an 8-bit PNG file of `shape` takes, read as it is.
+    pub fn png_memory(shape: ImageShape) -> u64 {
+        let row = shape.row_len();
+        png::source_memory(row + 1, row) + spool_memory(&shape, Sample::U8)
+    }
+
     /// Floats of the scratch row.
     fn scratch_len(&self) -> u64 {
         let shape = self.rows.shape();
@@ -201,13 +207,23 @@ impl FileSink {
         })
     }
 
+    /// Bytes of memory that an 8-bit PNG file of `shape` takes, written with a scale.
+    pub fn png_memory(shape: ImageShape) -> u64 {
+        let scratch = scratch_rows(&shape) * shape.row_len() * 4;
+        png::sink_memory(shape.row_len()) + scratch + spool_memory(&shape, Sample::U8)
+    }
+
     /// Converted rows that are written at once.
     fn scratch_rows(&self) -> u64 {
-        match self.denormalize {
-            Some(_) => (STAGING / (self.shape.row_len() * 4)).clamp(1, self.shape.h),
-            None => 0,
-        }
+        self.denormalize
+            .as_ref()
+            .map_or(0, |_| scratch_rows(&self.shape))
     }
+}
+
+/// Rows that are converted at once.
+fn scratch_rows(shape: &ImageShape) -> u64 {
+    (STAGING / (shape.row_len() * 4)).clamp(1, shape.h)
 }
 
 impl RowSink for FileSink {

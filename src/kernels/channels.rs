@@ -1,95 +1,93 @@
 //! Functions over the channels of each pixel: softmax and local response normalisation.
 
-use super::arch::parts::Part;
-use super::arch::{Isa, Kernel, Simd};
-use super::{Grid, Input, Out, Tail, channel_runs, math};
+use std::ops::Range;
+
+use super::arch::{Isa, Simd};
+use super::operand::{CHUNK, Span, gather};
+use super::pixels::{Pixels, fill};
+use super::{Extra, Input, Out, Tail, math};
 
 /// Softmax over each pixel's channels (`log`: its logarithm): relative to the maximum, summed by
 /// ascending channel.
 pub fn softmax(isa: Isa, log: bool, input: &Input<'_>, tail: &Tail<'_>, out: &mut Out<'_, '_>) {
-    let (rows, width, channels) = (out.rows.len(), out.width(), out.channels);
-    let grid = Grid::choose([rows, width, 1], channels, 1, rows * width * channels * 8);
-    out.for_parts(grid, |part| {
-        isa.run(Softmax {
-            log,
-            input,
-            tail,
-            part,
-        })
-    });
+    let input = whole(input);
+    fill(isa, &Softmax { log, input }, 8, tail, out);
+}
+
+/// `input` as a row operand that has the output's columns.
+fn whole<'a>(input: &Input<'a>) -> Extra<'a> {
+    Extra {
+        input: *input,
+        width: usize::MAX,
+    }
+}
+
+/// Channels `channel..channel + channels` of a pixel.
+#[inline(always)]
+fn span(row: usize, column: usize, channels: Range<usize>, total: usize) -> Span {
+    Span {
+        row,
+        column,
+        pixels: 1,
+        channel: channels.start,
+        channels: channels.len(),
+        total,
+    }
 }
 
 struct Softmax<'a> {
     log: bool,
-    input: &'a Input<'a>,
-    tail: &'a Tail<'a>,
-    part: Part<'a>,
+    input: Extra<'a>,
 }
 
-impl Kernel for Softmax<'_> {
-    type Output = ();
-
+impl Pixels for Softmax<'_> {
     #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        for row in self.part.rows() {
-            let cols = self.part.cols();
-            for x in cols.clone() {
-                let pixel = self.part.pixels(row, x..x + 1);
-                copy(self.input, row, x, pixel);
-                softmax_of(s, self.log, pixel);
-            }
-            self.tail
-                .apply(s, row, cols.clone(), self.part.pixels(row, cols));
+    fn make<S: Simd>(&self, s: S, row: usize, cols: Range<usize>, to: &mut [f32]) {
+        let channels = to.len() / cols.len();
+        for (x, pixel) in cols.zip(to.chunks_exact_mut(channels)) {
+            gather(&self.input, &span(row, x, 0..channels, channels), pixel);
+            normalise(s, self.log, pixel);
         }
     }
 }
 
-/// Copies the operand's channels of a pixel.
+/// The softmax of `pixel`, in its place.
 #[inline(always)]
-fn copy(input: &Input<'_>, row: usize, x: usize, pixel: &mut [f32]) {
-    for run in channel_runs(input) {
-        if let Some(line) = run.rows[row] {
-            let from = x * run.stride + run.first;
-            pixel[run.to..run.to + run.channels].copy_from_slice(&line[from..from + run.channels]);
-        }
-    }
-}
-
-#[inline(always)]
-fn softmax_of<S: Simd>(s: S, log: bool, pixel: &mut [f32]) {
-    let most = pixel.iter().fold(
-        f32::NEG_INFINITY,
-        |m, &v| if v > m || v.is_nan() { v } else { m },
-    );
+fn normalise<S: Simd>(s: S, log: bool, pixel: &mut [f32]) {
+    let most = pixel.iter().fold(f32::NEG_INFINITY, |most, &v| {
+        if v > most || v.is_nan() { v } else { most }
+    });
     let mut sum = 0.0;
     for part in pixel.chunks_mut(S::LANES) {
         let shifted = s.sub(s.load_partial(part), s.splat(most));
         let mut powers = [0.0; 16];
         s.store(math::exp(s, shifted), &mut powers[..S::LANES]);
         let powers = &powers[..part.len()];
-        sum = powers.iter().fold(sum, |a, b| a + b);
+        for power in powers {
+            sum += power;
+        }
         if log {
             s.store_partial(shifted, part);
         } else {
             part.copy_from_slice(powers);
         }
     }
-    let mut whole = [0.0; 16];
-    s.store(math::log(s, s.splat(sum)), &mut whole[..S::LANES]);
+    let sum = s.splat(sum);
+    let log_sum = math::log(s, sum);
     for part in pixel.chunks_mut(S::LANES) {
         let v = s.load_partial(part);
         let v = if log {
-            s.sub(v, s.splat(whole[0]))
+            s.sub(v, log_sum)
         } else {
-            s.div(v, s.splat(sum))
+            s.div(v, sum)
         };
         s.store_partial(v, part);
     }
 }
 
-/// Local response normalisation: `x / (bias + alpha / size · Σ x²)^beta` over `size` channels around
-/// each, in f64.
-#[expect(clippy::too_many_arguments, reason = "what the op has")]
+/// Local response normalisation: `x / (bias + alpha / size · Σ x²)^beta`, summed over the `size`
+/// channels around each by ascending channel.
+#[expect(clippy::too_many_arguments, reason = "the operands of one operation")]
 pub fn lrn(
     isa: Isa,
     size: usize,
@@ -100,22 +98,64 @@ pub fn lrn(
     tail: &Tail<'_>,
     out: &mut Out<'_, '_>,
 ) {
-    let element = |row: usize, x: usize, c: usize| {
-        channel_runs(input)
-            .find(|run| (run.to..run.to + run.channels).contains(&c))
-            .map_or(0.0, |run| {
-                run.rows[row].map_or(0.0, |line| {
-                    f64::from(line[x * run.stride + run.first + c - run.to])
-                })
-            })
+    let pixels = Lrn {
+        size,
+        scale: alpha / size as f32,
+        beta,
+        bias,
+        input: whole(input),
     };
-    super::shuffle::shuffle(isa, tail, out, |row, x, pixel| {
-        let channels = pixel.len();
-        for (c, v) in pixel.iter_mut().enumerate() {
-            let window = c.saturating_sub((size - 1) / 2)..(c + size / 2 + 1).min(channels);
-            let squares: f64 = window.map(|k| element(row, x, k).powi(2)).sum();
-            let norm = f64::from(bias) + f64::from(alpha) / size as f64 * squares;
-            *v = (element(row, x, c) / norm.powf(f64::from(beta))) as f32;
+    fill(isa, &pixels, size + 16, tail, out);
+}
+
+struct Lrn<'a> {
+    size: usize,
+    scale: f32,
+    beta: f32,
+    bias: f32,
+    input: Extra<'a>,
+}
+
+impl Pixels for Lrn<'_> {
+    #[inline(always)]
+    fn make<S: Simd>(&self, s: S, row: usize, cols: Range<usize>, to: &mut [f32]) {
+        let total = to.len() / cols.len();
+        let before = (self.size - 1) / 2;
+        for (x, pixel) in cols.zip(to.chunks_exact_mut(total)) {
+            for (i, part) in pixel.chunks_mut(CHUNK).enumerate() {
+                let first = i * CHUNK;
+                let mut sums = [0.0; CHUNK];
+                let sums = &mut sums[..part.len()];
+                for k in 0..self.size {
+                    // the elements `k − before` channels further, as far as there are such
+                    let start = (first + k).max(before) - before;
+                    let end = (first + part.len() + k).saturating_sub(before).min(total);
+                    if start < end {
+                        let near = &mut part[..end - start];
+                        gather(&self.input, &span(row, x, start..end, total), near);
+                        let skip = before.saturating_sub(first + k);
+                        add_squares(s, near, &mut sums[skip..]);
+                    }
+                }
+                let here = span(row, x, first..first + part.len(), total);
+                gather(&self.input, &here, part);
+                for (x, sum) in part.chunks_mut(S::LANES).zip(sums.chunks(S::LANES)) {
+                    let sum = s.load_partial(sum);
+                    let norm = s.fma(sum, s.splat(self.scale), s.splat(self.bias));
+                    let y = s.div(s.load_partial(x), math::pow(s, norm, s.splat(self.beta)));
+                    s.store_partial(y, x);
+                }
+            }
         }
-    });
+    }
+}
+
+/// Adds the square of each of `x` to the sum in its place.
+#[inline(always)]
+fn add_squares<S: Simd>(s: S, x: &[f32], sums: &mut [f32]) {
+    for (x, sum) in x.chunks(S::LANES).zip(sums.chunks_mut(S::LANES)) {
+        let (v, sum_here) = (s.load_partial(x), s.load_partial(sum));
+        let n = x.len();
+        s.store_partial(s.fma(v, v, sum_here), &mut sum[..n]);
+    }
 }

@@ -183,7 +183,8 @@ fn run_tile<S: Simd, const V: usize>(s: S, at: TileAt<'_, '_>, pixels: usize) {
             match pixels {
                 $($n => if $n <= S::TILE {
                     let regular = &at.phase.cols.regular;
-                    if regular.start <= at.first && at.first + $n <= regular.end {
+                    let end = at.first + pixels;
+                    if regular.start <= at.first && end <= regular.end {
                         s.run(RunTile::<$n, V, true>(at));
                     } else {
                         s.run(RunTile::<$n, V, false>(at));

@@ -1,8 +1,11 @@
 //! Depthwise convolution: each channel has a kernel of its own.
 //!
-//! A register tile holds adjacent pixels × one vector of channels. It begins with the bias and takes
+//! A register tile holds adjacent pixels × two vectors of channels. It begins with the bias and takes
 //! the kernel's rows, then its columns. Taps outside the image are left out.
 
+use std::ops::Range;
+
+use super::arch::depth::{DepthTile, Spread};
 use super::arch::parts::Part;
 use super::arch::{Isa, Kernel, Simd};
 use super::{Cols, Grid, Input, Out, Tail};
@@ -49,7 +52,7 @@ pub fn pack_depthwise(
     Ok(())
 }
 
-/// Pixels of the largest tile.
+/// Pixels of the largest tile: each needs a pointer, and there are 16 registers for those.
 const TILE: usize = 8;
 
 /// Makes all rows of `out`, of as many channels as the input has, with weights that
@@ -77,6 +80,7 @@ pub fn depthwise(
         "packed weights"
     );
     assert_eq!((input.taps, cols.taps), (kh, kw), "taps");
+    assert!(cols.dilation >= 0, "taps from right to left");
     let read: usize = input.segments.iter().map(|s| s.channels).sum();
     assert_eq!(read, channels, "input channels");
     let (rows, width) = (out.rows.len(), out.width());
@@ -112,37 +116,63 @@ impl Kernel for Job<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let cols = self.part.cols();
-        let tiles = cols.len().div_ceil(TILE);
-        for row in self.part.rows() {
-            for tile in 0..tiles {
-                let first = cols.start + tile * cols.len() / tiles;
-                let last = cols.start + (tile + 1) * cols.len() / tiles;
-                self.tile(s, row, first, last - first);
+        let clamp = |x: usize| x.clamp(cols.start, cols.end);
+        let regular = clamp(self.cols.regular.start)..clamp(self.cols.regular.end);
+        let tiles = regular.len().div_ceil(TILE.min(S::TILE));
+        let cut = |tile: usize| regular.start + tile * regular.len() / tiles;
+        for x in (cols.start..regular.start).chain(regular.end..cols.end) {
+            for row in self.part.rows() {
+                s.run(Edge {
+                    job: &mut self,
+                    row,
+                    x,
+                });
             }
-            self.tail.apply_part(s, row, cols.clone(), &mut self.part);
+            self.finish(s, x..x + 1);
+        }
+        for tile in 0..tiles {
+            self.tile(s, cut(tile), cut(tile + 1) - cut(tile));
+            self.finish(s, cut(tile)..cut(tile + 1));
         }
     }
 }
 
+/// Channels that are made of all rows before the next: what the rows share stays in the first cache.
+const CHUNK: usize = 128;
+
 impl Job<'_> {
     #[inline(always)]
-    fn tile<S: Simd>(&mut self, s: S, row: usize, first: usize, pixels: usize) {
+    fn tile<S: Simd>(&mut self, s: S, first: usize, pixels: usize) {
         macro_rules! tiles {
             ($($n:literal)+) => {
                 match pixels {
-                    $($n => s.run(Tile::<$n> { job: self, row, first }),)+
+                    $($n => if $n <= S::TILE {
+                        s.run(Tile::<$n> { job: self, first });
+                    },)+
                     _ => unreachable!("a tile of {pixels} pixels"),
                 }
             };
         }
         tiles!(1 2 3 4 5 6 7 8);
     }
+
+    /// Applies the tail to some columns of all rows.
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, s: S, cols: Range<usize>) {
+        for row in self.part.rows() {
+            self.tail.apply_part(s, row, cols.clone(), &mut self.part);
+        }
+    }
+
+    /// Channels of a pixel.
+    fn channels(&self) -> usize {
+        self.weights.len() / (self.input.taps * self.cols.taps + 1)
+    }
 }
 
-/// A tile of `P` pixels, with all channels.
+/// `P` regular columns, of all rows, with all channels.
 struct Tile<'a, 'b, const P: usize> {
     job: &'a mut Job<'b>,
-    row: usize,
     first: usize,
 }
 
@@ -151,34 +181,120 @@ impl<const P: usize> Kernel for Tile<'_, '_, P> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Tile { job, row, first } = self;
-        let (input, cols) = (job.input, job.cols);
-        let channels = job.weights.len() / (input.taps * cols.taps + 1);
+        let Tile { job, first } = self;
+        let (input, cols, channels) = (job.input, job.cols, job.channels());
         let (weights, biases) = job.weights.split_at(job.weights.len() - channels);
-        let out = job.part.pixels(row, first..first + P);
+        let column = cols.first + (first - cols.regular.start) * cols.stride;
+        let mut base = 0;
+        for segment in input.segments {
+            let spread = Spread {
+                step: cols.stride * segment.stride,
+                tap: cols.dilation.unsigned_abs() * segment.stride,
+                taps: cols.taps,
+            };
+            let from = column * segment.stride + segment.first;
+            for chunk in (0..segment.channels).step_by(CHUNK) {
+                let end = segment.channels.min(chunk + CHUNK);
+                for row in job.part.rows() {
+                    let rows = &segment.rows[row * input.taps..][..input.taps];
+                    let out = job.part.pixels(row, first..first + P);
+                    let vectors = Vectors {
+                        rows,
+                        from,
+                        spread,
+                        weights,
+                        biases,
+                        base,
+                        channels,
+                    };
+                    for c in (chunk..end).step_by(2 * S::LANES) {
+                        match end - c {
+                            n if n >= 2 * S::LANES => {
+                                vectors.make::<S, P, 2>(s, c, 2 * S::LANES, out)
+                            }
+                            n if n > S::LANES => vectors.make::<S, P, 2>(s, c, n, out),
+                            n if n == S::LANES => vectors.make::<S, P, 1>(s, c, S::LANES, out),
+                            n => vectors.make::<S, P, 1>(s, c, n, out),
+                        }
+                    }
+                }
+            }
+            base += segment.channels;
+        }
+    }
+}
+
+/// A segment's part of a row of a tile.
+struct Vectors<'a> {
+    rows: &'a [Option<&'a [f32]>],
+    /// Where in a row the first pixel's first tap has the first channel.
+    from: usize,
+    spread: Spread,
+    weights: &'a [f32],
+    biases: &'a [f32],
+    /// Channels of the segments before.
+    base: usize,
+    channels: usize,
+}
+
+impl Vectors<'_> {
+    /// Makes channels `c..c + n` of the segment, at most `V` vectors.
+    #[inline(always)]
+    fn make<S: Simd, const P: usize, const V: usize>(
+        &self,
+        s: S,
+        c: usize,
+        n: usize,
+        out: &mut [f32],
+    ) {
+        let at = self.base + c;
+        let mut tile = DepthTile::<S, P, V>::new(s, &self.biases[at..][..n]);
+        for (ky, x) in self.rows.iter().enumerate() {
+            if let Some(x) = x {
+                let weights = &self.weights[ky * self.spread.taps * self.channels + at..];
+                tile.add(&x[self.from + c..], self.spread, weights, self.channels);
+            }
+        }
+        tile.store(&mut out[at..], self.channels);
+    }
+}
+
+/// A pixel with taps outside the image or unevenly spaced.
+struct Edge<'a, 'b> {
+    job: &'a mut Job<'b>,
+    row: usize,
+    x: usize,
+}
+
+impl Kernel for Edge<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Edge { job, row, x } = self;
+        let (input, cols, channels) = (job.input, job.cols, job.channels());
+        let (weights, biases) = job.weights.split_at(job.weights.len() - channels);
+        let out = job.part.pixels(row, x..x + 1);
         let mut base = 0;
         for segment in input.segments {
             for c in (0..segment.channels).step_by(S::LANES) {
                 let n = S::LANES.min(segment.channels - c);
-                let mut sums = [s.load_partial(&biases[base + c..][..n]); P];
+                let mut sum = s.load_partial(&biases[base + c..][..n]);
                 for ky in 0..input.taps {
-                    let Some(x) = segment.rows[row * input.taps + ky] else {
+                    let Some(from) = segment.rows[row * input.taps + ky] else {
                         continue;
                     };
                     for kx in 0..cols.taps {
+                        let Some(column) = cols.tap(x, kx) else {
+                            continue;
+                        };
+                        let from = &from[column * segment.stride + segment.first + c..][..n];
                         let tap = (ky * cols.taps + kx) * channels;
-                        let w = s.load_partial(&weights[tap + base + c..][..n]);
-                        for (p, sum) in sums.iter_mut().enumerate() {
-                            if let Some(column) = cols.tap(first + p, kx) {
-                                let at = column * segment.stride + segment.first + c;
-                                *sum = s.fma(s.load_partial(&x[at..][..n]), w, *sum);
-                            }
-                        }
+                        let weights = &weights[tap + base + c..][..n];
+                        sum = s.fma(s.load_partial(from), s.load_partial(weights), sum);
                     }
                 }
-                for (p, sum) in sums.iter().enumerate() {
-                    s.store_partial(*sum, &mut out[p * channels + base + c..][..n]);
-                }
+                s.store_partial(sum, &mut out[base + c..][..n]);
             }
             base += segment.channels;
         }

@@ -3,6 +3,10 @@
 //! Each macro runs its body with `f` bound to a closure for the function, so that the body's loop is
 //! compiled once for each.
 
+use super::arch::Simd;
+use super::operand::Source;
+use crate::func::Func;
+
 /// Binds a function of one operand.
 macro_rules! unary {
     ($s:ident, $func:expr, |$f:ident| $body:expr) => {{
@@ -20,21 +24,17 @@ macro_rules! unary {
         match $func {
             Relu => with!(x, s.max(zero, x)),
             LeakyRelu(a) => with!(x, s.select(s.lt(x, zero), s.mul(x, s.splat(a)), x)),
-            Elu(a) => with!(
-                x,
-                s.select(
-                    s.lt(x, zero),
-                    s.mul(s.splat(a), s.sub(math::exp(s, x), one)),
-                    x
-                )
-            ),
+            Elu(a) => with!(x, {
+                let low = s.mul(s.splat(a), math::exp_m1(s, x));
+                s.select(s.lt(x, zero), low, x)
+            }),
             Selu { alpha, gamma } => with!(x, {
-                let low = s.mul(s.splat(alpha), s.sub(math::exp(s, x), one));
+                let low = s.mul(s.splat(alpha), math::exp_m1(s, x));
                 s.mul(s.splat(gamma), s.select(s.lt(zero, x), x, low))
             }),
             Celu(a) => with!(x, {
-                let low = s.mul(s.splat(a), s.sub(math::exp(s, s.div(x, s.splat(a))), one));
-                s.add(s.max(zero, x), s.min(zero, low))
+                let low = math::exp_m1(s, s.min(zero, s.div(x, s.splat(a))));
+                s.add(s.max(zero, x), s.min(zero, s.mul(s.splat(a), low)))
             }),
             ThresholdedRelu(a) => with!(x, s.select(s.lt(s.splat(a), x), x, zero)),
             HardSigmoid { alpha, beta } => {
@@ -82,8 +82,8 @@ macro_rules! unary {
                 let sign = s.select(s.lt(x, zero), s.splat(-1.0), x);
                 s.select(s.lt(zero, x), one, sign)
             }),
-            Sin => with!(x, math::lanes(s, x, x, |x, _| x.sin())),
-            Cos => with!(x, math::lanes(s, x, x, |x, _| x.cos())),
+            Sin => with!(x, math::sin(s, x)),
+            Cos => with!(x, math::cos(s, x)),
             Not => with!(x, s.select(s.eq(x, zero), one, zero)),
             _ => with!(x, x),
         }
@@ -116,7 +116,7 @@ macro_rules! binary {
             Div => with!(x, y, s.div(x, y)),
             Min => with!(x, y, s.select(s.eq(y, y), s.min(y, x), y)),
             Max => with!(x, y, s.select(s.eq(y, y), s.max(y, x), y)),
-            Pow => with!(x, y, math::lanes(s, x, y, f64::powf)),
+            Pow => with!(x, y, math::pow(s, x, y)),
             PRelu => with!(x, y, s.select(s.lt(x, zero), s.mul(x, y), x)),
             Greater => truth!(x, y, s.lt(y, x)),
             GreaterOrEqual => truth!(x, y, s.le(y, x)),
@@ -151,4 +151,37 @@ macro_rules! ternary {
     }};
 }
 
-pub(super) use {binary, ternary, unary};
+/// `func` of `args`, element by element.
+#[inline(always)]
+pub(super) fn evaluate<S: Simd>(s: S, func: Func, args: [Source<'_>; 3], out: &mut [f32]) {
+    let load = |k: usize, i: usize, here: &[f32]| match args[k] {
+        Source::Splat(v) => s.splat(v),
+        Source::Here if here.len() == S::LANES => s.load(here),
+        Source::Here => s.load_partial(here),
+        Source::Line(line) => {
+            let line = &line[i * S::LANES..][..here.len()];
+            if here.len() == S::LANES {
+                s.load(line)
+            } else {
+                s.load_partial(line)
+            }
+        }
+    };
+    macro_rules! each {
+        ($f:ident($($k:literal),+)) => {
+            for (i, out) in out.chunks_mut(S::LANES).enumerate() {
+                let v = $f($(load($k, i, out)),+);
+                if out.len() == S::LANES {
+                    s.store(v, out);
+                } else {
+                    s.store_partial(v, out);
+                }
+            }
+        };
+    }
+    match func.arity() {
+        1 => unary!(s, func, |f| each!(f(0))),
+        2 => binary!(s, func, |f| each!(f(0, 1))),
+        _ => ternary!(s, func, |f| each!(f(0, 1, 2))),
+    }
+}

@@ -16,9 +16,12 @@ mod function;
 pub mod gather;
 mod grid;
 mod math;
+mod operand;
 mod pack;
+mod pixels;
 mod pointwise;
 mod pool;
+mod program;
 mod resize;
 mod shuffle;
 
@@ -28,8 +31,9 @@ pub use conv::{PackedConv, conv};
 pub use depthwise::{depthwise, depthwise_len, pack_depthwise};
 pub(crate) use grid::Grid;
 pub use pack::{ConvShape, pack_conv, packed_len};
-pub use pointwise::{Program, ProgramArg, pointwise};
+pub use pointwise::pointwise;
 pub use pool::{Pooling, pool};
+pub use program::{Program, ProgramArg};
 pub use resize::{ColWeights, resize};
 pub use shuffle::{depth_to_space, pad, space_to_depth};
 
@@ -147,13 +151,6 @@ pub(crate) struct Run<'a> {
     pub(crate) channels: usize,
     /// The operand's channel that its first is.
     pub(crate) to: usize,
-}
-
-impl Run<'_> {
-    /// Channels `c..c + lanes` of the run, counted in a pixel of its tensor.
-    pub(crate) fn at(&self, c: usize, lanes: usize) -> std::ops::Range<usize> {
-        self.first + c..self.first + c + lanes
-    }
 }
 
 /// The segments of `input`, left to right.

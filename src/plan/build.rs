@@ -23,16 +23,16 @@ pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
     let planner = Planner::new(graph, options)?;
     let budget = options.memory.unwrap_or(u64::MAX);
     let mut prices = planner.prices();
-    prices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.bytes.cmp(&b.bytes)));
-    for price in prices.iter().filter(|p| p.bytes <= budget) {
-        let draft = planner.draft(price.choice, Limit::Done);
+    prices.retain(|p| p.bytes <= budget);
+    while let Some(k) = best(&prices) {
+        let draft = planner.draft(prices.swap_remove(k).choice, Limit::Done);
         if draft.peak.total() <= budget {
             return super::check(graph, draft.plan(options));
         }
     }
     Err(Error::Budget {
         budget,
-        least: planner.least(prices),
+        least: planner.least(planner.prices()),
     })
 }
 
@@ -43,6 +43,22 @@ pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
 pub fn least_budget(graph: &Graph, options: &Options) -> Result<u64> {
     let planner = Planner::new(graph, options)?;
     Ok(planner.least(planner.prices()))
+}
+
+/// Time that is given up for memory: predictions are no more exact than this.
+const SLACK: f64 = 1.03;
+
+/// The price of least bytes among those nearly as fast as the fastest.
+fn best(prices: &[Price]) -> Option<usize> {
+    let fastest = prices.iter().map(|p| p.seconds).min_by(f64::total_cmp)?;
+    let near = (0..prices.len()).filter(|&k| prices[k].seconds <= fastest * SLACK);
+    near.min_by_key(|&k| {
+        (
+            prices[k].bytes,
+            prices[k].choice.panels,
+            prices[k].choice.strip,
+        )
+    })
 }
 
 /// What the search decides.

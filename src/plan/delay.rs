@@ -22,10 +22,8 @@ const PASSES: usize = 8;
 pub(super) fn delay(sweep: &Sweep, row_bytes: &[u64], pace: &mut [Pace]) {
     let mut lags = Lags::new(sweep, row_bytes);
     for _ in 0..PASSES {
-        let moved = (0..sweep.steps.len())
-            .rev()
-            .fold(false, |moved, s| lags.improve(s) || moved);
-        if !moved {
+        let moved = (0..sweep.steps.len()).rev().filter(|&s| lags.improve(s));
+        if moved.count() == 0 {
             break;
         }
     }

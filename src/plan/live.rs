@@ -1,7 +1,7 @@
 //! How many rows of each tensor are alive: the sizes of the pools of slots.
 
 use super::{ALIGN, TurnInstr};
-use crate::sweep::{Fronts, Pace, Sweep};
+use crate::sweep::{Fronts, Pace, Rows, Sweep};
 
 /// What a sweep keeps alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,21 +15,26 @@ pub(super) struct Usage {
 }
 
 /// The pools of a sweep: which pool each tensor's rows are in (`None` for stored tensors), and the
-/// bytes of a slot. Tensors whose rows have equal bytes share a pool.
+/// bytes of a slot. Tensors share a pool whose rows have nearly equal bytes (windows of a panel, and
+/// of convolutions without padding, differ by a few columns): down to 7/8 of the slot.
 pub(super) fn pools(sweep: &Sweep, row_bytes: &[u64]) -> (Vec<Option<usize>>, Vec<u64>) {
-    let mut sizes: Vec<u64> = Vec::new();
-    let of = |(rows, &bytes): (&crate::sweep::Rows, &u64)| {
-        if rows.stored {
-            return None;
-        }
-        let bytes = bytes.next_multiple_of(ALIGN);
-        Some(sizes.iter().position(|&s| s == bytes).unwrap_or_else(|| {
-            sizes.push(bytes);
-            sizes.len() - 1
-        }))
+    let slotted = || {
+        sweep
+            .rows
+            .iter()
+            .zip(row_bytes)
+            .filter(|(rows, _)| !rows.stored)
     };
-    let pool = sweep.rows.iter().zip(row_bytes).map(of).collect();
-    (pool, sizes)
+    let mut sizes: Vec<u64> = slotted()
+        .map(|(_, &bytes)| bytes.next_multiple_of(ALIGN))
+        .collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes.dedup_by(|smaller, slot| *smaller >= *slot / 8 * 7);
+    let of = |(rows, &bytes): (&Rows, &u64)| {
+        let fits = sizes.iter().rposition(|&slot| slot >= bytes);
+        if rows.stored { None } else { fits }
+    };
+    (sweep.rows.iter().zip(row_bytes).map(of).collect(), sizes)
 }
 
 /// The super-turn: every step in order, and after each the rows that it was the last to need.

@@ -34,7 +34,7 @@ pub fn error(value: &Value, reference: &ArrayD<f64>) -> (f64, Vec<u64>) {
     for (i, (x, y)) in values.iter().zip(reference).enumerate() {
         let difference = (f64::from(*x) - y).abs() / largest;
         // a NaN is never within tolerance
-        if !(difference <= worst.0) {
+        if difference.is_nan() || difference > worst.0 {
             worst = (difference, i);
         }
         if difference.is_nan() {

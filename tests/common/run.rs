@@ -85,7 +85,7 @@ pub fn run_engine(engine: &mut Engine, inputs: &[Value], access: Access) -> Resu
         .outputs
         .iter()
         .map(|&id| match graph.tensor(id).layout {
-            Layout::Rows => Sink::new(graph.tensor(id), access),
+            Layout::Rows => Sink::pair(graph.tensor(id), access),
             Layout::Whole => whole(),
         })
         .unzip();
@@ -229,7 +229,7 @@ struct Sink {
 }
 
 impl Sink {
-    fn new(tensor: &Tensor, access: Access) -> (Drain, Taken) {
+    fn pair(tensor: &Tensor, access: Access) -> (Drain, Taken) {
         let dims = tensor.dims.clone();
         let values = vec![None; dims.iter().product::<u64>() as usize];
         let values = Arc::new(Mutex::new(values));

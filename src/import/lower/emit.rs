@@ -336,7 +336,7 @@ impl Emit {
         Ok(id)
     }
 
-    /// `item` as rows, whatever it is made of; `None` where it has another rank or holds integers.
+    /// `item` as rows, whatever it is made of; `None` where it is no image.
     pub(super) fn rows(&mut self, item: &Item) -> Result<Option<Rows>> {
         let (dtype, dims) = self.shape(item);
         if dims.len() != 4 || !matches!(dtype, DType::F32 | DType::Bool) || dims.contains(&0) {

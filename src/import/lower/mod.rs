@@ -298,8 +298,7 @@ impl Lower {
     fn strips(&mut self, call: &Call<'_>) -> Lowered {
         let emit = &mut self.emit;
         match call.op().kind.as_str() {
-            "Conv" => window::conv(emit, call),
-            "ConvTranspose" => window::conv_transpose(emit, call),
+            "Conv" | "ConvTranspose" => window::convolution(emit, call),
             "MaxPool" | "AveragePool" => window::pool(emit, call),
             "GlobalAveragePool" | "GlobalMaxPool" => reduce::global_pool(emit, call),
             kind if kind.starts_with("Reduce") => reduce::reduce(emit, call),

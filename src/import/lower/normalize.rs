@@ -62,7 +62,7 @@ impl Norm {
         let (name, label) = (call.name(), call.label(0));
         let groups = self.groups;
         let moments = emit.gather(name, rows, Gather::Moments(Moments { groups }))?;
-        let mut part = |emit: &mut Emit, suffix: &str, index: i64| {
+        let part = |emit: &mut Emit, suffix: &str, index: i64| {
             let label = format!("{label}.{suffix}");
             let index = Item::Known(Constant::Value(Value::i64(&[1], vec![index]).into()));
             let axis = [("axis", crate::dense::Attr::Int(2))];

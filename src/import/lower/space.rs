@@ -184,12 +184,17 @@ pub(super) fn shuffle(emit: &mut Emit, call: &Call<'_>) -> Lowered {
         return Ok(None);
     };
     let block = call.op().int("blocksize").unwrap_or(1).max(1) as u64;
-    let op = if call.op().kind == "SpaceToDepth" {
-        Op::SpaceToDepth { block }
-    } else {
-        let crd = call.op().str("mode") == Some("CRD");
-        Op::DepthToSpace { block, crd }
-    };
-    let made = emit.strip(call.name(), &call.label(0), op, &rows, to)?;
+    let crd = call.op().str("mode") == Some("CRD");
+    let (name, label) = (call.name(), &call.label(0));
+    if call.op().kind == "DepthToSpace" {
+        let op = Op::DepthToSpace { block, crd };
+        return Ok(Some(vec![emit.strip(name, label, op, &rows, to)?.into()]));
+    }
+    let mut made = emit.strip(name, label, Op::SpaceToDepth { block }, &rows, to)?;
+    if crd {
+        let (c, places) = (rows.dims[1], block * block);
+        let order = (0..c).flat_map(|i| (0..places).map(move |place| place * c + i));
+        made = emit.channels(name, label, &made, order)?;
+    }
     Ok(Some(vec![made.into()]))
 }

@@ -122,14 +122,19 @@ impl RowSink for PngSink {
     }
 
     fn memory(&self) -> u64 {
-        // The row as samples; in the encoder this row, the one before and the filtered one. Its
-        // tables are small.
-        4 * self.row_bytes() + CHUNK as u64 + (16 << 10)
+        memory(self.row_bytes())
     }
 
     fn bytes_written(&self) -> u64 {
         self.file.lock().written
     }
+}
+
+/// Bytes that writing rows of `row` bytes holds.
+pub(in crate::io) fn memory(row: u64) -> u64 {
+    // The row as samples; in the encoder this row, the one before and the filtered one. Its tables
+    // are small.
+    4 * row + CHUNK as u64 + (16 << 10)
 }
 
 /// The file that the encoder writes to, shared with it because the encoder does not give it back.

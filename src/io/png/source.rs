@@ -124,17 +124,21 @@ impl RowSource for PngSource {
     }
 
     fn memory(&self) -> u64 {
-        let raw = self.reader.info().raw_row_length() as u64;
-        // The decoder inflates rows into one buffer and moves it up when four rows or 128 KiB are
-        // done; behind that stand the previous row, the row at hand and the 32 KiB that inflating
-        // refers to. Its tables and the smaller buffers take less than 64 KiB.
-        let inflating = (4 * raw).max(128 << 10) + 2 * raw + (48 << 10);
-        inflating + (64 << 10) + BUFFER as u64 + self.row_bytes()
+        memory(self.reader.info().raw_row_length() as u64, self.row_bytes())
     }
 
     fn bytes_read(&self) -> u64 {
         self.file.bytes_read()
     }
+}
+
+/// Bytes that reading holds, for rows of `raw` bytes in the file that come out as `row` bytes.
+pub(in crate::io) fn memory(raw: u64, row: u64) -> u64 {
+    // The decoder inflates rows into one buffer and moves it up when four rows or 128 KiB are
+    // done; behind that stand the previous row, the row at hand and the 32 KiB that inflating
+    // refers to. Its tables and the smaller buffers take less than 64 KiB.
+    let inflating = (4 * raw).max(128 << 10) + 2 * raw + (48 << 10);
+    inflating + (64 << 10) + BUFFER as u64 + row
 }
 
 /// A decoder at the first row.

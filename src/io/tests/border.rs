@@ -164,7 +164,7 @@ fn a_crop_gives_back_what_the_border_surrounded() {
     };
     let all = Rng::new(6).floats(size.elements());
     let whole = pad.padded(size);
-    let crop = pad.crop(size, whole);
+    let crop = pad.crop(size, whole, (1, 1), (1, 1));
     assert_eq!(
         (crop.top, crop.left, crop.height, crop.width),
         (3, 2, 9, 11)
@@ -197,9 +197,15 @@ fn a_crop_follows_the_scale_of_the_output() {
         right: 3,
     };
     let whole = pad.padded(size);
-    let scaled = |h, w| pad.crop(size, shape(1, 1, h, w));
+    let scaled = |h, w, rows, cols| pad.crop(size, shape(1, 1, h, w), rows, cols);
     let as_tuple = |crop: Crop| (crop.top, crop.left, crop.height, crop.width);
-    assert_eq!(as_tuple(scaled(whole.h * 4, whole.w * 2)), (12, 4, 36, 22));
+    assert_eq!(
+        as_tuple(scaled(whole.h * 4, whole.w * 2, (4, 1), (2, 1))),
+        (12, 4, 36, 22)
+    );
     // Rows 1.5 to 6 of 8, columns 1 to 6.5 of 8.
-    assert_eq!(as_tuple(scaled(whole.h / 2, whole.w / 2)), (1, 1, 5, 6));
+    assert_eq!(
+        as_tuple(scaled(whole.h / 2, whole.w / 2, (1, 2), (1, 2))),
+        (1, 1, 5, 6)
+    );
 }

@@ -62,7 +62,7 @@ fn adapters_pass_the_wish_to_spool_on() {
 
     let (whole, crop) = (
         in_order.shape(),
-        pad.crop(shape(1, 1, 7, 9), in_order.shape()),
+        pad.crop(shape(1, 1, 7, 9), in_order.shape(), (1, 1), (1, 1)),
     );
     let out = folder.path().join("b.png");
     let sink: Box<dyn RowSink> =

@@ -122,21 +122,14 @@ impl Simd for Avx2 {
         int_sub(a: __m256i, b: __m256i) -> __m256i { _mm256_sub_epi32(a, b) }
         int_and(a: __m256i, b: __m256i) -> __m256i { _mm256_and_si256(a, b) }
         int_or(a: __m256i, b: __m256i) -> __m256i { _mm256_or_si256(a, b) }
-        int_xor(a: __m256i, b: __m256i) -> __m256i { _mm256_xor_si256(a, b) }
-        int_shl(a: __m256i, by: u32) -> __m256i {
-            _mm256_sll_epi32(a, _mm_cvtsi32_si128(by as i32))
-        }
-        int_shr(a: __m256i, by: u32) -> __m256i {
-            _mm256_srl_epi32(a, _mm_cvtsi32_si128(by as i32))
-        }
-        int_sar(a: __m256i, by: u32) -> __m256i {
-            _mm256_sra_epi32(a, _mm_cvtsi32_si128(by as i32))
-        }
         int_eq(a: __m256i, b: __m256i) -> __m256 {
             _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))
         }
-        int_gt(a: __m256i, b: __m256i) -> __m256 {
-            _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b))
+        int_shl(a: __m256i, by: u32) -> __m256i {
+            _mm256_sll_epi32(a, _mm_cvtsi32_si128(by as i32))
+        }
+        int_sar(a: __m256i, by: u32) -> __m256i {
+            _mm256_sra_epi32(a, _mm_cvtsi32_si128(by as i32))
         }
     }
 }

@@ -119,17 +119,12 @@ impl Simd for Avx512 {
         int_sub(a: __m512i, b: __m512i) -> __m512i { _mm512_sub_epi32(a, b) }
         int_and(a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }
         int_or(a: __m512i, b: __m512i) -> __m512i { _mm512_or_si512(a, b) }
-        int_xor(a: __m512i, b: __m512i) -> __m512i { _mm512_xor_si512(a, b) }
+        int_eq(a: __m512i, b: __m512i) -> __mmask16 { _mm512_cmpeq_epi32_mask(a, b) }
         int_shl(a: __m512i, by: u32) -> __m512i {
             _mm512_sll_epi32(a, _mm_cvtsi32_si128(by as i32))
-        }
-        int_shr(a: __m512i, by: u32) -> __m512i {
-            _mm512_srl_epi32(a, _mm_cvtsi32_si128(by as i32))
         }
         int_sar(a: __m512i, by: u32) -> __m512i {
             _mm512_sra_epi32(a, _mm_cvtsi32_si128(by as i32))
         }
-        int_eq(a: __m512i, b: __m512i) -> __mmask16 { _mm512_cmpeq_epi32_mask(a, b) }
-        int_gt(a: __m512i, b: __m512i) -> __mmask16 { _mm512_cmpgt_epi32_mask(a, b) }
     }
 }

@@ -21,6 +21,11 @@ mod avx2;
     reason = "instructions of a level, behind a token that proves it"
 )]
 mod avx512;
+#[expect(
+    unsafe_code,
+    reason = "bounds are checked once for a row of taps, not in the loop"
+)]
+pub(crate) mod depth;
 #[expect(unsafe_code, reason = "parts write disjoint elements of the same rows")]
 pub(crate) mod parts;
 mod portable;

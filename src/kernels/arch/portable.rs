@@ -87,9 +87,7 @@ impl Simd for Portable {
         int_sub(a, b: i32) -> i32 { a.wrapping_sub(b) }
         int_and(a, b: i32) -> i32 { a & b }
         int_or(a, b: i32) -> i32 { a | b }
-        int_xor(a, b: i32) -> i32 { a ^ b }
         int_eq(a, b: i32) -> bool { a == b }
-        int_gt(a, b: i32) -> bool { a > b }
     }
 
     ops! {
@@ -126,11 +124,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn int_shl(self, a: [i32; LANES], by: u32) -> [i32; LANES] {
         map(a, |a| a << by)
-    }
-
-    #[inline(always)]
-    fn int_shr(self, a: [i32; LANES], by: u32) -> [i32; LANES] {
-        map(a, |a| ((a as u32) >> by) as i32)
     }
 
     #[inline(always)]

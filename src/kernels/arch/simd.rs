@@ -98,16 +98,10 @@ pub(crate) trait Simd: Copy + Send + Sync {
     fn int_and(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// Bits in either.
     fn int_or(self, a: Self::I32, b: Self::I32) -> Self::I32;
-    /// Bits in one of them.
-    fn int_xor(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// Shifts left by `by < 32`.
     fn int_shl(self, a: Self::I32, by: u32) -> Self::I32;
-    /// Shifts right by `by < 32`, filling with zeros.
-    fn int_shr(self, a: Self::I32, by: u32) -> Self::I32;
     /// Shifts right by `by < 32`, filling with the sign.
     fn int_sar(self, a: Self::I32, by: u32) -> Self::I32;
     /// `a = b`.
     fn int_eq(self, a: Self::I32, b: Self::I32) -> Self::Mask;
-    /// `a > b`.
-    fn int_gt(self, a: Self::I32, b: Self::I32) -> Self::Mask;
 }

@@ -83,18 +83,13 @@ const SCALAR: &[Binary] = &[
     }),
     ("int_and", |a, b| f32::from_bits(a.to_bits() & b.to_bits())),
     ("int_or", |a, b| f32::from_bits(a.to_bits() | b.to_bits())),
-    ("int_xor", |a, b| f32::from_bits(a.to_bits() ^ b.to_bits())),
+    ("int_eq", |a, b| f32::from(a.to_bits() == b.to_bits())),
     ("int_splat", |a, _| {
-        f32::from_bits(a.to_bits() & 0x7f80_0000)
+        f32::from_bits(a.to_bits().wrapping_add(0x0080_0000))
     }),
     ("int_shl", |a, _| f32::from_bits(a.to_bits() << 5)),
-    ("int_shr", |a, _| f32::from_bits(a.to_bits() >> 23)),
     ("int_sar", |a, _| {
         f32::from_bits((a.to_bits() as i32 >> 23) as u32)
-    }),
-    ("int_eq", |a, b| f32::from(a.to_bits() == b.to_bits())),
-    ("int_gt", |a, b| {
-        f32::from(a.to_bits() as i32 > b.to_bits() as i32)
     }),
 ];
 
@@ -139,13 +134,10 @@ impl Kernel for Apply<'_> {
                 "int_sub" => s.of_bits(s.int_sub(ia, ib)),
                 "int_and" => s.of_bits(s.int_and(ia, ib)),
                 "int_or" => s.of_bits(s.int_or(ia, ib)),
-                "int_xor" => s.of_bits(s.int_xor(ia, ib)),
-                "int_splat" => s.of_bits(s.int_and(ia, s.int_splat(0x7f80_0000))),
-                "int_shl" => s.of_bits(s.int_shl(ia, 5)),
-                "int_shr" => s.of_bits(s.int_shr(ia, 23)),
-                "int_sar" => s.of_bits(s.int_sar(ia, 23)),
                 "int_eq" => s.select(s.int_eq(ia, ib), one, zero),
-                "int_gt" => s.select(s.int_gt(ia, ib), one, zero),
+                "int_splat" => s.of_bits(s.int_add(ia, s.int_splat(0x0080_0000))),
+                "int_shl" => s.of_bits(s.int_shl(ia, 5)),
+                "int_sar" => s.of_bits(s.int_sar(ia, 23)),
                 name => unreachable!("{name}"),
             };
             s.store_partial(v, &mut self.to[i..]);

@@ -83,11 +83,11 @@ impl<S: Simd, const P: usize, const V: usize> Tile<S, P, V> {
                 };
                 *w = s.load(lanes);
             }
-            for p in 0..P {
+            for (sums, pixel) in self.sums.iter_mut().zip(&pixels) {
                 // SAFETY: `i < n` elements of each pixel can be read.
-                let x = s.splat(unsafe { *pixels[p].add(i) });
-                for v in 0..V {
-                    self.sums[p][v] = s.fma(x, w[v], self.sums[p][v]);
+                let x = s.splat(unsafe { *pixel.add(i) });
+                for (sum, &w) in sums.iter_mut().zip(&w) {
+                    *sum = s.fma(x, w, *sum);
                 }
             }
         }

@@ -59,7 +59,7 @@ impl Faults<'_> {
         }
         if !panel.windows.is_empty() {
             self.add_in(p, &format!("panel {k} lacks a window"), |q| {
-                drop(q.panels[k].windows.pop())
+                let _ = q.panels[k].windows.pop();
             });
         }
     }

@@ -151,6 +151,9 @@ impl Builder {
             let c = self.rng.one(&[1, c]);
             self.input(n, c, h, 1, [1.0, 0.0]);
         }
+        if self.rng.chance(0.07) {
+            self.input(n + 1, c, h, w, [1.0, 1.0]);
+        }
         if self.options.barriers && self.rng.chance(0.1) {
             let dims = vec![self.rng.one(&[1, n]), self.rng.one(&[1, c]), 1, 1];
             let id = self.tensor(dims, Layout::Whole, DType::F32);
@@ -517,7 +520,7 @@ impl Builder {
     fn join(&mut self) {
         let a = self.pick();
         let b = self.rows[self.rng.below(self.rows.len() as u64) as usize].clone();
-        if a == b || a.w == 1 || b.w == 1 {
+        if a == b || a.n != b.n || a.w == 1 || b.w == 1 {
             return;
         }
         let operand = Operand(vec![self.some_channels(&b)]);

@@ -139,7 +139,7 @@ fn nearest(round: NearestRound, x: f32) -> i64 {
 }
 
 /// Where output `o` falls in the input.
-fn coordinate(interp: &Interp, o: usize) -> f64 {
+pub fn coordinate(interp: &Interp, o: usize) -> f64 {
     let (x, scale) = (o as f64, f64::from(interp.scale));
     let (input, output) = (interp.input as f64, interp.output as f64);
     let [start, end] = interp.roi.map(f64::from);
@@ -154,6 +154,8 @@ fn coordinate(interp: &Interp, o: usize) -> f64 {
         Coordinate::AlignCorners if output > 1.0 => x * (input - 1.0) / (output - 1.0),
         Coordinate::AlignCorners => 0.0,
         Coordinate::Asymmetric => x / scale,
+        // ONNX Runtime leaves an axis alone that is not scaled
+        Coordinate::TfHalfPixelForNn if scale == 1.0 => x,
         Coordinate::TfHalfPixelForNn => (x + 0.5) / scale,
         Coordinate::TfCropAndResize if output > 1.0 => {
             start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)
@@ -162,7 +164,7 @@ fn coordinate(interp: &Interp, o: usize) -> f64 {
     }
 }
 
-/// The same in f32, in which a tie between two positions is decided.
+/// The same with ONNX Runtime's arithmetic, in which a tie between two positions is decided.
 fn coordinate_f32(interp: &Interp, o: usize) -> f32 {
     let (x, scale) = (o as f32, interp.scale);
     let (input, output) = (interp.input as f32, interp.output as f32);
@@ -171,13 +173,17 @@ fn coordinate_f32(interp: &Interp, o: usize) -> f32 {
         Coordinate::HalfPixel => (x + 0.5) / scale - 0.5,
         Coordinate::HalfPixelSymmetric => {
             let adjustment = output / (scale * input);
-            input / 2.0 * (1.0 - adjustment) + (x + 0.5) / scale - 0.5
+            let offset = input / 2.0 * (1.0 - adjustment);
+            // its 0.5s are doubles
+            (f64::from(offset) + (f64::from(x) + 0.5) / f64::from(scale) - 0.5) as f32
         }
         Coordinate::PytorchHalfPixel if output > 1.0 => (x + 0.5) / scale - 0.5,
         Coordinate::PytorchHalfPixel => 0.0,
         Coordinate::AlignCorners if output > 1.0 => x * (input - 1.0) / (output - 1.0),
         Coordinate::AlignCorners => 0.0,
         Coordinate::Asymmetric => x / scale,
+        // ONNX Runtime leaves an axis alone that is not scaled
+        Coordinate::TfHalfPixelForNn if scale == 1.0 => x,
         Coordinate::TfHalfPixelForNn => (x + 0.5) / scale,
         Coordinate::TfCropAndResize if output > 1.0 => {
             start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)

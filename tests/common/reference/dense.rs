@@ -25,15 +25,27 @@ pub(super) fn run(op: &Op, inputs: &[Option<&ArrayD<f64>>]) -> Result<Vec<ArrayD
                 .into_owned())
         }
         "Split" => {
-            let axis = Axis(op.int("axis").unwrap_or(0) as usize);
-            let parts = op.int("num_outputs").ok_or("Split without num_outputs")? as usize;
-            let each = x.len_of(axis) / parts;
-            Ok((0..parts)
-                .map(|i| {
-                    let part = x.slice_axis(axis, Slice::from(i * each..(i + 1) * each));
-                    part.as_standard_layout().into_owned()
-                })
-                .collect())
+            let axis = op.int("axis").unwrap_or(0).rem_euclid(x.ndim() as i64);
+            let axis = Axis(axis as usize);
+            let len = x.len_of(axis);
+            let lengths: Vec<usize> = match (input(1), op.int("num_outputs")) {
+                (Ok(split), _) => split.iter().map(|&l| l as usize).collect(),
+                (_, Some(parts)) => {
+                    let each = len.div_ceil(parts as usize);
+                    let starts = (0..parts as usize).map(|i| i * each);
+                    starts.map(|start| each.min(len - start)).collect()
+                }
+                _ => return Err("Split without lengths".into()),
+            };
+            let ends = lengths.iter().scan(0, |end, l| {
+                *end += l;
+                Some(*end)
+            });
+            let part = |(end, len): (usize, &usize)| {
+                let part = x.slice_axis(axis, Slice::from(end - len..end));
+                part.as_standard_layout().into_owned()
+            };
+            Ok(ends.zip(&lengths).map(part).collect())
         }
         other => Err(format!("the reference has no {other}")),
     }
