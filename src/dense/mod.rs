@@ -151,6 +151,11 @@ pub fn eval(op: &Op, inputs: &[Option<View<'_>>]) -> Result<Vec<Value>> {
     let compute = || {
         let inputs = Inputs::of_views(inputs)?;
         let ready = prepare(op, &inputs)?;
+        let elements = |dims: &Vec<usize>| dims.iter().product::<usize>();
+        let total: usize = ready.outputs.iter().map(|(_, dims)| elements(dims)).sum();
+        ensure(total <= MOST_FOLDED, || {
+            format!("a constant of {total} elements is too large: {MOST_FOLDED} can be folded")
+        })?;
         let mut values: Vec<Value> = ready.outputs.iter().map(zeros).collect();
         let mut views: Vec<ViewMut<'_>> = values.iter_mut().map(Value::view_mut).collect();
         (ready.run)(&inputs, &mut views)?;
@@ -158,6 +163,10 @@ pub fn eval(op: &Op, inputs: &[Option<View<'_>>]) -> Result<Vec<Value>> {
     };
     named(op, compute())
 }
+
+/// Elements of a constant that are computed when a graph is built: a hostile model must not take more
+/// memory than its own size explains.
+const MOST_FOLDED: usize = 1 << 28;
 
 /// The windows of `size` that `op`, a convolution or pooling, slides over a plane of these lengths
 /// (a transposed convolution: that it slides over what it makes of them), its padding worked out.
