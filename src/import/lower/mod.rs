@@ -12,6 +12,7 @@ mod elementwise;
 mod emit;
 mod item;
 mod normalize;
+mod pixel;
 mod reduce;
 mod reshape;
 mod resize;
@@ -306,8 +307,9 @@ impl Lower {
             "InstanceNormalization" => normalize::instance(emit, call),
             "GroupNormalization" => normalize::group(emit, call),
             "LayerNormalization" => normalize::layer(emit, call),
-            "LRN" => normalize::lrn(emit, call),
-            "Softmax" | "LogSoftmax" => normalize::softmax(emit, call),
+            "LRN" => pixel::lrn(emit, call),
+            "Softmax" | "LogSoftmax" => pixel::softmax(emit, call),
+            "MatMul" => pixel::matmul(emit, call),
             "Concat" => channels::concat(emit, call),
             "Split" => channels::split(emit, call),
             "Gather" => channels::gather(emit, call),
