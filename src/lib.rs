@@ -27,3 +27,7 @@ pub mod sweep;
 pub mod trace;
 
 pub use error::{Error, Result};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -65,6 +65,11 @@ impl Ratio {
         u64::try_from(v).unwrap_or(u64::MAX)
     }
 
+    /// The rows of the other tensor that `x` rows of this one stand for, rounded up.
+    pub fn rows_for(self, x: u64) -> u64 {
+        self.inverse().ceil_of(x)
+    }
+
     /// As a number.
     pub fn value(self) -> f64 {
         self.num as f64 / self.den as f64
@@ -425,7 +430,7 @@ impl Builder<'_> {
             }
             let sources = self.sweep.steps.iter().filter(|s| s.is_source());
             self.sweep.height = sources
-                .map(|s| s.ratio.inverse().ceil_of(s.height))
+                .map(|s| s.ratio.rows_for(s.height))
                 .max()
                 .unwrap_or(0);
         }
@@ -510,7 +515,7 @@ impl Builder<'_> {
 }
 
 /// How fast a step goes: at most `cap` rows a turn, in whole grains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Pace {
     /// Rows that are made together, at least 1.
     pub grain: u64,

@@ -10,12 +10,17 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use common::compare::{bits_differ, error};
-use common::random_graph::{Options, random_graph, random_inputs};
-use common::run::{How, panels, plan_graph, run_graph};
+use common::random_graph::{self, random_graph, random_inputs};
+use common::run::{How, panels, plan_graph, run_engine, run_graph};
 use common::shrink::{describe, smallest};
 use common::{panic_message, reference, say, validate};
-use stripmill::graph::{Graph, Layout, Window};
+use stripmill::Error;
+use stripmill::dense::Value;
+use stripmill::exec::Engine;
+use stripmill::graph::{Graph, Layout, TensorId, Window, fuse};
+use stripmill::io::Access;
 use stripmill::kernels::Isa;
+use stripmill::plan::{self, Options};
 use stripmill::sweep::Fronts;
 
 /// What f32 arithmetic may differ from f64, relative to the largest value of a tensor.
@@ -32,7 +37,7 @@ fn seeds(few: Range<u64>) -> Range<u64> {
 /// The graph of a seed: small, or low and wide enough for several panels.
 fn graph(seed: u64, jumps: bool) -> Option<Graph> {
     let wide = seed.is_multiple_of(3);
-    let options = Options {
+    let options = random_graph::Options {
         h: 3 + seed % 21 / if wide { 2 } else { 1 },
         w: if wide {
             65 + seed * 13 % 150
@@ -40,7 +45,7 @@ fn graph(seed: u64, jumps: bool) -> Option<Graph> {
             3 + seed * 7 % 23
         },
         jumps,
-        ..Options::default()
+        ..random_graph::Options::default()
     };
     random_graph(seed, options)
 }
@@ -124,6 +129,103 @@ fn bits_depend_on_nothing_but_the_graph() {
     say(&format!(
         "{graphs} graphs, {runs} runs, {in_panels} of them in panels"
     ));
+}
+
+/// The planner's own choice at the least budget: it works, a byte less does not, and the bits stay.
+#[test]
+fn the_least_budget_is_enough() {
+    let mut graphs = 0;
+    for seed in seeds(4000..4100) {
+        let Some(graph) = graph(seed, true) else {
+            continue;
+        };
+        graphs += 1;
+        report(seed, &graph, |graph| {
+            let inputs = random_inputs(graph, seed);
+            let threads = 1 + seed as usize % 3;
+            let budget = |memory: Option<u64>| Options {
+                memory,
+                threads,
+                ..Options::default()
+            };
+            let least = plan::least_budget(graph, &budget(None)).unwrap();
+            match plan::plan(graph, &budget(Some(least - 1))) {
+                Err(Error::Budget { least: named, .. }) if named == least => {}
+                Err(e) => return Some(format!("{least} bytes are the least, but: {e}")),
+                Ok(_) => return Some(format!("{least} bytes are the least, but less does")),
+            }
+            let plan = match plan::plan(graph, &budget(Some(least))) {
+                Ok(plan) => plan,
+                Err(e) => return Some(format!("{least} bytes are the least, but: {e}")),
+            };
+            let untiled = run_graph(graph, &inputs, How::untiled()).unwrap();
+            let isa = How::untiled().isa;
+            let mut engine = Engine::new(graph.clone(), plan, isa).unwrap();
+            // Nothing of a run is left for the next.
+            let others = random_inputs(graph, seed + 1);
+            run_engine(&mut engine, &others, Access::Anywhere).unwrap();
+            let outputs = run_engine(&mut engine, &inputs, Access::Anywhere).unwrap();
+            bits_differ(&untiled, &outputs)
+        });
+    }
+    say(&format!("{graphs} graphs"));
+}
+
+/// Fusion changes what is computed how, not what comes out.
+#[test]
+fn fusion_keeps_the_outputs() {
+    let (mut before, mut after) = (0, 0);
+    for seed in seeds(6000..6200) {
+        let Some(graph) = graph(seed, false) else {
+            continue;
+        };
+        report(seed, &graph, |graph| {
+            let inputs = random_inputs(graph, seed);
+            let expected = reference::evaluate(graph, &inputs).unwrap();
+            let fused = match fuse(graph.clone()) {
+                Ok(fused) => fused,
+                Err(e) => return Some(e.to_string()),
+            };
+            validate::validate(&fused);
+            before += graph.nodes.len();
+            after += fused.nodes.len();
+            let names = |graph: &Graph, ids: &[TensorId]| -> Vec<String> {
+                ids.iter()
+                    .map(|&id| graph.tensor(id).name.clone())
+                    .collect()
+            };
+            if names(graph, &graph.outputs) != names(&fused, &fused.outputs)
+                || names(graph, &graph.inputs) != names(&fused, &fused.inputs)
+            {
+                return Some("inputs or outputs have other names".into());
+            }
+            let values = reference::evaluate(&fused, &inputs).unwrap();
+            let outputs = match run_graph(&fused, &inputs, How::row_by_row()) {
+                Ok(outputs) => outputs,
+                Err(e) => return Some(e.to_string()),
+            };
+            let pairs = graph.outputs.iter().zip(&fused.outputs).zip(&outputs);
+            pairs.into_iter().find_map(|((id, fused_id), output)| {
+                let exact = Value::f32(
+                    &output.dims,
+                    values[fused_id].iter().map(|&v| v as f32).collect(),
+                );
+                let name = &graph.tensor(*id).name;
+                for (what, value) in [("computed in f64", &exact), ("run", output)] {
+                    let (error, place) = error(value, &expected[id]);
+                    if error > TOLERANCE {
+                        let fused = describe(&fused);
+                        return Some(format!(
+                            "{what}: {error:e} off at {place:?} of {name}\n{fused}\n"
+                        ));
+                    }
+                }
+                None
+            })
+        });
+    }
+    say(&format!("{before} nodes before, {after} after"));
+    assert!(after < before);
 }
 
 /// Ways to run: every strip height, panel count, thread count and level comes up in a few seeds.
@@ -241,7 +343,7 @@ fn memory_does_not_depend_on_the_height() {
         // A multiple of most strides, high enough to fill every lag.
         let h = 2592;
         let of = |h: u64| {
-            let options = Options {
+            let options = random_graph::Options {
                 h,
                 w: 9,
                 fractions,

@@ -132,7 +132,7 @@ impl Case {
             tensors,
             weights: random(self.cin() * self.cout / self.groups * taps),
             scale: (seed % 2 == 1).then(|| random(self.cout)),
-            bias: (seed % 3 > 0).then(|| random(self.cout)),
+            bias: (!seed.is_multiple_of(3)).then(|| random(self.cout)),
             tail: Program::default(),
         }
     }

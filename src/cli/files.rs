@@ -184,11 +184,13 @@ impl FileArgs {
             .pad
             .map_or((PadMode::Edge, 0), |pad| (pad.mode, pad.width));
         let pad = Pad::around(mode, width).to_multiple(source.shape(), rows, cols);
-        Ok(Given::Image {
-            shape: source.shape(),
-            pad,
-            source: Padded::new(source, pad)?,
-        })
+        let shape = source.shape();
+        let source: Box<dyn RowSource> = if pad.padded(shape) == shape {
+            Box::new(source)
+        } else {
+            Box::new(Padded::new(source, pad)?)
+        };
+        Ok(Given::Image { shape, pad, source })
     }
 
     /// Starts the files of all outputs, in the graph's order.

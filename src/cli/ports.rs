@@ -9,13 +9,11 @@ use stripmill::exec::{Drain, Feed};
 use stripmill::graph::{Graph, Layout};
 use stripmill::import::Model;
 use stripmill::io::{
-    self, Cropped, FileSink, FileSource, ImageShape, MemorySource, Pad, Padded, RowSink, RowSource,
-    write_value,
+    self, Cropped, FileSink, ImageShape, MemorySource, Pad, RowSink, RowSource, write_value,
 };
 use stripmill::{Error, Result};
 
 /// What a model input is given.
-#[expect(clippy::large_enum_variant, reason = "there are only a few")]
 pub(super) enum Given {
     /// Rows of an image.
     Image {
@@ -24,7 +22,7 @@ pub(super) enum Given {
         /// The border around it.
         pad: Pad,
         /// With the border.
-        source: Padded<FileSource>,
+        source: Box<dyn RowSource>,
     },
     /// A whole tensor.
     Whole(Value),
@@ -49,7 +47,7 @@ impl Given {
     /// As an input of kind `layout` takes it.
     fn feed(self, layout: Layout) -> Result<Feed> {
         match (self, layout) {
-            (Given::Image { source, .. }, Layout::Rows) => Ok(Feed::Rows(Box::new(source))),
+            (Given::Image { source, .. }, Layout::Rows) => Ok(Feed::Rows(source)),
             (Given::Image { mut source, .. }, Layout::Whole) => {
                 Ok(Feed::Whole(whole(&mut source)?))
             }

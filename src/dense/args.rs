@@ -3,8 +3,11 @@
 use super::{DType, Data, DataMut, DataRef, Fact, Op, View, ViewMut};
 use crate::error::{Error, Result};
 
-/// Elements that a tensor may have at most. Products of lengths below it cannot overflow.
-const MOST_ELEMENTS: u64 = 1 << 40;
+/// Elements that a tensor may have at most: a network's largest map at 100,000 × 100,000 pixels has
+/// fewer, and bytes and offsets cannot overflow.
+const MOST_ELEMENTS: u64 = 1 << 48;
+/// Elements that an axis may have at most: positions times strides cannot overflow.
+const MOST_ALONG: u64 = 1 << 40;
 
 /// The model is wrong. The door adds the operator's name.
 pub(super) fn bad<T>(why: impl Into<String>) -> Result<T> {
@@ -25,13 +28,15 @@ pub(super) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<()> {
     if holds { Ok(()) } else { bad(why()) }
 }
 
-/// Lengths as indices, their product bounded by [`MOST_ELEMENTS`] (as is each, even beside a 0).
+/// Lengths as indices, each bounded by [`MOST_ALONG`] and their product by [`MOST_ELEMENTS`], even
+/// beside a 0.
 pub(super) fn checked_dims(dims: &[u64]) -> Result<Vec<usize>> {
     let fits = dims.iter().try_fold(1u64, |n, &d| {
-        n.checked_mul(d.max(1)).filter(|&n| n < MOST_ELEMENTS)
+        n.checked_mul(d.max(1))
+            .filter(|&n| d < MOST_ALONG && n < MOST_ELEMENTS)
     });
     ensure(fits.is_some(), || {
-        format!("a tensor of {dims:?} has 2^40 elements or more")
+        format!("a tensor of {dims:?} has 2^48 elements or more, or 2^40 along an axis")
     })?;
     Ok(dims.iter().map(|&d| d as usize).collect())
 }

@@ -132,7 +132,7 @@ pub(super) fn conv_transpose(op: &Op, inputs: &Inputs<'_>) -> Result<Ready> {
 
 /// The windows of a transposed convolution slide over its output, and their positions are its
 /// input of lengths `x`.
-fn transposed(op: &Op, sizes: &[usize], x: &[usize]) -> Result<Sliding> {
+pub(super) fn transposed(op: &Op, sizes: &[usize], x: &[usize]) -> Result<Sliding> {
     let n = sizes.len();
     let same = AutoPad::of(op)?;
     let mut windows = given(op, sizes)?;

@@ -26,10 +26,11 @@ mod window;
 
 pub use scalar::{func, scalar};
 pub use value::{DType, Data, DataMut, DataRef, Value, View, ViewMut};
+pub use window::Window;
 
 use std::collections::BTreeMap;
 
-use args::{Inputs, Ready, ensure, unsupported};
+use args::{Inputs, Ready, checked_dims, ensure, unsupported};
 
 use crate::error::{Error, Result};
 
@@ -150,12 +151,37 @@ pub fn eval(op: &Op, inputs: &[Option<View<'_>>]) -> Result<Vec<Value>> {
     let compute = || {
         let inputs = Inputs::of_views(inputs)?;
         let ready = prepare(op, &inputs)?;
+        let elements = |dims: &Vec<usize>| dims.iter().product::<usize>();
+        let total: usize = ready.outputs.iter().map(|(_, dims)| elements(dims)).sum();
+        ensure(total <= MOST_FOLDED, || {
+            format!("a constant of {total} elements is too large: {MOST_FOLDED} can be folded")
+        })?;
         let mut values: Vec<Value> = ready.outputs.iter().map(zeros).collect();
         let mut views: Vec<ViewMut<'_>> = values.iter_mut().map(Value::view_mut).collect();
         (ready.run)(&inputs, &mut views)?;
         Ok(values)
     };
     named(op, compute())
+}
+
+/// Elements of a constant that are computed when a graph is built: a hostile model must not take more
+/// memory than its own size explains.
+const MOST_FOLDED: usize = 1 << 28;
+
+/// The windows of `size` that `op`, a convolution or pooling, slides over a plane of these lengths
+/// (a transposed convolution: that it slides over what it makes of them), its padding worked out.
+///
+/// # Errors
+/// As [`infer`].
+pub fn windows(op: &Op, size: &[u64], lengths: &[u64]) -> Result<Vec<Window>> {
+    let work_out = || {
+        let (size, lengths) = (checked_dims(size)?, checked_dims(lengths)?);
+        match op.kind.as_str() {
+            "ConvTranspose" => conv::transposed(op, &size, &lengths),
+            _ => window::Sliding::new(op, &size, &lengths),
+        }
+    };
+    Ok(named(op, work_out())?.windows)
 }
 
 /// Whether the operator `kind` is known.

@@ -10,16 +10,17 @@ const MOST: i64 = 1 << 30;
 
 /// A window along one axis.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub struct Window {
     /// Elements in it.
-    pub(super) size: usize,
+    pub size: usize,
     /// From one position to the next.
-    pub(super) stride: i64,
+    pub stride: i64,
     /// Between neighbours in it.
-    pub(super) dilation: i64,
-    /// Padding on either side of the axis; cropped where negative.
-    pub(super) before: i64,
-    pub(super) after: i64,
+    pub dilation: i64,
+    /// Padding before the axis; cropped where negative.
+    pub before: i64,
+    /// Padding after it.
+    pub after: i64,
 }
 
 impl Window {

@@ -12,6 +12,8 @@ use crate::func::Func;
 const MOST_EXTRAS: usize = 4;
 /// Whole operands of a tail, at most.
 const MOST_WHOLE: usize = 8;
+/// Instructions of a tail, at most.
+const MOST_CODE: usize = 64;
 /// Values of a tail that are alive at a time, at most: what kernels keep in registers.
 const MOST_ALIVE: usize = 8;
 
@@ -33,7 +35,7 @@ pub fn fuse(mut graph: Graph) -> Result<Graph> {
 struct Uses {
     made_by: Vec<Option<usize>>,
     /// Nodes that read it, and one more where it is an output.
-    readers: Vec<u32>,
+    readers: Vec<i32>,
 }
 
 impl Uses {
@@ -46,17 +48,22 @@ impl Uses {
             for output in &node.outputs {
                 uses.made_by[output.at()] = Some(at);
             }
-            let mut read: Vec<TensorId> = node.reads().collect();
-            read.sort_unstable();
-            read.dedup();
-            for tensor in read {
-                uses.readers[tensor.at()] += 1;
-            }
+            uses.count(node, 1);
         }
         for output in &graph.outputs {
             uses.readers[output.at()] += 1;
         }
         uses
+    }
+
+    /// Counts a node as a reader, or (−1) no longer.
+    fn count(&mut self, node: &Node, by: i32) {
+        let mut read: Vec<TensorId> = node.reads().collect();
+        read.sort_unstable();
+        read.dedup();
+        for tensor in read {
+            self.readers[tensor.at()] += by;
+        }
     }
 
     /// The node whose output only one node reads, and reads as a whole: `operand`.
@@ -86,6 +93,9 @@ fn pads_into_convs(graph: &mut Graph) {
         let Op::Pad { value, .. } = pad.op else {
             continue;
         };
+        if !pad.tail.is_identity() {
+            continue;
+        }
         let join = |side: Side| {
             let output = graph.tensor(node.outputs[0]).len(side);
             let lengths = [graph.tensor(padded).len(side), output];
@@ -165,10 +175,11 @@ fn tails_into_producers(graph: &mut Graph) {
     let mut uses = Uses::of(graph);
     for at in 0..graph.nodes.len() {
         while let Some((source, merged)) = absorbed(graph, &uses, at) {
+            uses.count(&graph.nodes[source], -1);
+            uses.count(&graph.nodes[at], -1);
+            uses.count(&merged, 1);
             graph.nodes[at] = merged;
             graph.nodes[source].clear();
-            // readers of other tensors were two nodes and are one
-            uses = Uses::of(graph);
         }
     }
 }
@@ -202,7 +213,8 @@ fn absorbed(graph: &Graph, uses: &Uses, at: usize) -> Option<(usize, Node)> {
     candidates.sort_unstable();
     candidates.into_iter().rev().find_map(|(source, tensor)| {
         let merged = merge(&graph.nodes[source], node, tensor);
-        let fits = merged.extras.len() <= MOST_EXTRAS
+        let fits = merged.tail.code.len() <= MOST_CODE
+            && merged.extras.len() <= MOST_EXTRAS
             && merged.whole.len() <= MOST_WHOLE
             && merged.tail.alive() <= MOST_ALIVE;
         fits.then_some((source, merged))

@@ -163,6 +163,8 @@ impl Reader {
             refused = Some("a constant of this kind is not supported; dense numbers are".into());
         } else if !bodies.is_empty() && node.op_type != "If" {
             refused = Some("control flow is not supported, except If on a constant".into());
+        } else if node.op_type != "If" && !dense::supports(&node.op_type) {
+            refused = Some("this operator is not supported".into());
         }
         Ok(Node {
             name,

@@ -1,5 +1,7 @@
 //! From a graph to a checked plan: the list of passes.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::live::{self, Limit};
@@ -48,14 +50,15 @@ pub fn least_budget(graph: &Graph, options: &Options) -> Result<u64> {
 /// Time that is given up for memory: predictions are no more exact than this.
 const SLACK: f64 = 1.03;
 
-/// The price of least bytes among those nearly as fast as the fastest.
+/// Among those nearly as fast as the fastest: the fewest panels, since files that go in order must be
+/// spooled for more than one, then the least bytes.
 fn best(prices: &[Price]) -> Option<usize> {
     let fastest = prices.iter().map(|p| p.seconds).min_by(f64::total_cmp)?;
     let near = (0..prices.len()).filter(|&k| prices[k].seconds <= fastest * SLACK);
     near.min_by_key(|&k| {
         (
-            prices[k].bytes,
             prices[k].choice.panels,
+            prices[k].bytes,
             prices[k].choice.strip,
         )
     })
@@ -107,7 +110,12 @@ struct Planner<'a> {
     graph: &'a Graph,
     options: &'a Options,
     phases: Vec<Phase>,
+    /// What was counted before: panels of other widths mostly have the same pools.
+    counted: RefCell<HashMap<Counted, live::Usage>>,
 }
+
+/// What the slots of a phase depend on: its index, the strip, the pace, the pools.
+type Counted = (usize, u64, Vec<Pace>, Vec<Option<usize>>);
 
 impl<'a> Planner<'a> {
     fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
@@ -120,6 +128,7 @@ impl<'a> Planner<'a> {
             graph,
             options,
             phases: phases(graph)?,
+            counted: RefCell::default(),
         })
     }
 
@@ -200,11 +209,11 @@ impl<'a> Planner<'a> {
         layout.pack_weights();
         let mut seconds = 0.0;
         let mut plans = Vec::with_capacity(self.phases.len());
-        for (phase, cut) in self.phases.iter().zip(cuts) {
+        for (p, (phase, cut)) in self.phases.iter().zip(cuts).enumerate() {
             for &node in &phase.dense {
                 layout.dense(node);
             }
-            let plan = self.phase(phase, strip, cut, limit, &mut layout);
+            let plan = self.phase(p, strip, cut, limit, &mut layout);
             let load = cost::Load {
                 sweep: &phase.sweep,
                 pace: &plan.pace,
@@ -249,13 +258,13 @@ impl<'a> Planner<'a> {
 
     fn phase(
         &self,
-        phase: &Phase,
+        p: usize,
         strip: u64,
         cut: &Cut,
         limit: Limit,
         layout: &mut Layouts<'_>,
     ) -> PhasePlan {
-        let sweep = &phase.sweep;
+        let sweep = &self.phases[p].sweep;
         let strip = strip.min(sweep.height.max(1));
         let channels = sweep.rows.iter().map(|r| self.graph.tensor(r.tensor).c());
         let row_bytes: Vec<u64> = channels
@@ -263,7 +272,7 @@ impl<'a> Planner<'a> {
             .map(|(c, width)| 4 * c * width)
             .collect();
         let (pool_of, slot_bytes) = live::pools(sweep, &row_bytes);
-        let (pace, usage) = Self::pace(sweep, strip, &row_bytes, &pool_of, &slot_bytes, limit);
+        let (pace, usage) = self.pace(p, strip, &row_bytes, &pool_of, &slot_bytes, limit);
         let homes = layout.homes(&sweep.rows, &pool_of);
         let turn = live::super_turn(sweep);
         let mems = layout.sweep(sweep, &slot_bytes, &usage.slots);
@@ -288,36 +297,54 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The pace with delays where they save memory, without where they do not.
+    /// The pace of phase `p` with delays where they save memory, without where they do not.
     fn pace(
-        sweep: &Sweep,
+        &self,
+        p: usize,
         strip: u64,
         row_bytes: &[u64],
         pool_of: &[Option<usize>],
         slot_bytes: &[u64],
         limit: Limit,
     ) -> (Vec<Pace>, live::Usage) {
-        let usage = |pace: &[Pace], limit| {
-            live::usage(sweep, pace, strip, pool_of, slot_bytes.len(), limit)
+        let sweep = &self.phases[p].sweep;
+        let settled = |pace: &[Pace]| {
+            let key = (p, strip, pace.to_vec(), pool_of.to_vec());
+            let mut counted = self.counted.borrow_mut();
+            let usage = || {
+                live::usage(
+                    sweep,
+                    pace,
+                    strip,
+                    pool_of,
+                    slot_bytes.len(),
+                    Limit::Settled,
+                )
+            };
+            counted.entry(key).or_insert_with(usage).clone()
         };
         let bytes = |u: &live::Usage| {
-            u.slots
-                .iter()
-                .zip(slot_bytes)
-                .map(|(s, b)| s * b)
-                .sum::<u64>()
+            let pools = u.slots.iter().zip(slot_bytes);
+            pools.map(|(slots, bytes)| slots * bytes).sum::<u64>()
         };
         let prompt = sweep.pace(strip);
         let mut late = prompt.clone();
         delay::delay(sweep, row_bytes, &mut late);
-        let settled = usage(&prompt, Limit::Settled);
-        let pace = if late != prompt && bytes(&usage(&late, Limit::Settled)) < bytes(&settled) {
-            late
-        } else {
-            prompt
-        };
-        let usage = usage(&pace, limit);
-        (pace, usage)
+        let mut best = (settled(&prompt), prompt);
+        if late != best.1 {
+            let usage = settled(&late);
+            if bytes(&usage) < bytes(&best.0) {
+                best = (usage, late);
+            }
+        }
+        let (usage, pace) = best;
+        match limit {
+            Limit::Settled => (pace, usage),
+            Limit::Done => {
+                let usage = live::usage(sweep, &pace, strip, pool_of, slot_bytes.len(), limit);
+                (pace, usage)
+            }
+        }
     }
 }
 

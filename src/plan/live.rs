@@ -91,7 +91,8 @@ pub(super) enum Limit {
     Done,
 }
 
-/// Turns that [`Limit::Settled`] adds once every step has moved.
+/// Turns that [`Limit::Settled`] adds once every step has moved, besides those in which the slowest
+/// step makes two rows.
 const SETTLE: u64 = 16;
 
 /// Steps a sweep and counts the slots.
@@ -104,7 +105,9 @@ pub(super) fn usage(
     limit: Limit,
 ) -> Usage {
     let turn = super_turn(sweep);
-    let mut left = SETTLE;
+    let slowest = sweep.steps.iter().map(|s| s.ratio.rows_for(2)).max();
+    let settle = SETTLE + slowest.unwrap_or(0).div_ceil(strip.max(1));
+    let mut left = settle;
     let mut fronts = Fronts::new(sweep, pace, strip);
     let mut tails = vec![0u64; sweep.rows.len()];
     let mut taken = vec![0u64; pools];
@@ -136,7 +139,7 @@ pub(super) fn usage(
         fronts.end_turn();
         usage.turns += 1;
         let moving = |s: usize| fronts.passed(s) > 0 || sweep.steps[s].height == 0;
-        if limit == Limit::Settled && (left < SETTLE || (0..sweep.steps.len()).all(moving)) {
+        if limit == Limit::Settled && (left < settle || (0..sweep.steps.len()).all(moving)) {
             left -= 1;
         }
     }

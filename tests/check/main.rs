@@ -66,3 +66,67 @@ fn every_single_fault_is_rejected() {
     ));
     assert!(survivors.is_empty(), "accepted:\n{}", survivors.join("\n"));
 }
+
+/// A plan for one graph is none for another, however alike.
+#[test]
+fn plans_are_of_their_graph() {
+    let options = Options {
+        strip: Some(3),
+        panels: Some(2),
+        ..Options::default()
+    };
+    let base = nets::squeeze(2, 20, 190);
+    let safe = plan(&base, &options).expect("a plan");
+    let reject = |what: &str, change: &dyn Fn(&mut Graph)| {
+        let mut other = base.clone();
+        change(&mut other);
+        assert!(check(&other, safe.plan().clone()).is_err(), "{what}");
+    };
+    reject("a node less", &|g| drop(g.nodes.pop()));
+    reject("a node more", &|g| g.nodes.push(g.nodes[0].clone()));
+    reject("an output more", &|g| g.outputs.push(g.outputs[0]));
+    reject("an output less", &|g| drop(g.outputs.remove(0)));
+    reject("no inputs", &|g| g.inputs.clear());
+    for k in 0..base.tensors.len() {
+        let name = &base.tensors[k].name;
+        for d in 0..base.tensors[k].dims.len() {
+            // a sweep's batch items are those of its tensors
+            reject(&format!("{name} is longer along {d}"), &|g| {
+                g.tensors[k].dims[d] += 1;
+            });
+        }
+    }
+}
+
+#[test]
+#[ignore = "a time, not a promise: run it in release"]
+fn turns_are_stepped_in_time() {
+    let mut net = nets::Net::new();
+    let mut x = net.input([1, 3, 100_000, 100_000]);
+    for _ in 0..148 {
+        x = net.conv(&[x], 16, 3, 1);
+    }
+    let chain = net.done(&[x]);
+    let unet = nets::unet(1, 100_000, 100_000);
+    for (name, graph, panels) in [
+        ("chain", &chain, 1),
+        ("chain", &chain, 1000),
+        ("unet", &unet, 1),
+    ] {
+        let options = Options {
+            strip: Some(1),
+            panels: Some(panels),
+            ..Options::default()
+        };
+        let safe = plan(graph, &options).expect("a plan");
+        let phase = &safe.plan().phases[0];
+        let (turns, steps) = (phase.turns, phase.sweep.steps.len());
+        let plan = safe.plan().clone();
+        let start = std::time::Instant::now();
+        check(graph, plan).expect("a safe plan");
+        let seconds = start.elapsed().as_secs_f64();
+        common::say(&format!(
+            "{name}: {turns} turns of {steps} steps, {panels} panels: {seconds:.3} s"
+        ));
+    }
+}

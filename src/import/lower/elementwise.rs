@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::dense::{self, Attr, DType, Data, Value};
 use crate::error::Result;
 use crate::func::Func;
-use crate::graph::{Arg, Expr, Operand, TensorId};
+use crate::graph::{Arg, Expr, Op, Operand, TensorId, Window};
 use crate::import::constant::Constant;
 
 use super::emit::Emit;
-use super::item::{Call, Item, Lowered, Rows};
+use super::item::{Call, Item, Lowered, Rows, made_up};
 use super::view::View;
 
 /// Where an expression goes: the node's name, its output's name, type and lengths.
@@ -191,7 +191,8 @@ pub(super) fn expression(
     Ok(Some(rows.into()))
 }
 
-/// An expression over images that are all seen the same way, and scalars: over the images themselves.
+/// An expression over images that are all seen the same way, and what can stand beside them: over the
+/// images themselves.
 fn through(
     emit: &mut Emit,
     target: Target<'_>,
@@ -199,27 +200,74 @@ fn through(
     view: &View,
     build: impl Fn(&mut Expr, &[Arg]),
 ) -> Result<Option<Item>> {
+    let order = view.order().filter(|_| target.dims.len() == 4);
     let mut inner = Vec::with_capacity(args.len());
     for &arg in args {
-        inner.push(match arg {
-            Item::View(other) if other.is_like(view) => Item::Rows(other.rows.clone()),
-            Item::Known(constant) if constant.dims().iter().product::<u64>() == 1 => {
-                let value = Value::f32(&[], floats(&*constant.value()?));
-                Item::Known(Constant::Value(value.into()))
+        let own = match (arg, &order) {
+            (Item::View(other), None) if other.is_like(view) => Some(other.rows.clone().into()),
+            (Item::View(other), Some(_)) if other.order() == order => {
+                Some(other.rows.clone().into())
             }
-            _ => return Ok(None),
-        });
+            (Item::View(_) | Item::Rows(_), _) => None,
+            (item, Some(order)) => in_image_order(emit, item, order)?,
+            (Item::Known(_), None) => scalar(arg)?.map(known_scalar),
+            _ => None,
+        };
+        match own {
+            Some(item) => inner.push(item),
+            None => return Ok(None),
+        }
     }
-    let target = Target {
-        dims: &view.rows.dims,
+    let mut dims = view.rows.dims;
+    for (axis, &len) in order.iter().flatten().zip(target.dims) {
+        dims[*axis] = len;
+    }
+    let inner: Vec<&Item> = inner.iter().collect();
+    let own = Target {
+        dims: &dims,
         ..target
     };
-    let inner: Vec<&Item> = inner.iter().collect();
-    let rows = expression(emit, target, &inner, build)?;
-    Ok(rows.map(|item| match item {
-        Item::Rows(rows) => Item::View(view.of(rows)),
-        other => other,
+    let made = expression(emit, own, &inner, build)?;
+    Ok(made.map(|item| match (item, order) {
+        (Item::Rows(rows), Some(order)) => Item::View(View::new(rows).transpose(&order)),
+        (Item::Rows(rows), None) => Item::View(view.of(rows)),
+        (other, _) => other,
     }))
+}
+
+fn known_scalar(x: f32) -> Item {
+    Item::Known(Constant::Value(Value::f32(&[], vec![x]).into()))
+}
+
+/// `item`, which is broadcast against an image seen in `order`, in the image's own order.
+fn in_image_order(emit: &mut Emit, item: &Item, order: &[usize; 4]) -> Result<Option<Item>> {
+    let (_, dims) = emit.shape(item);
+    let Some(dims) = aligned(&dims) else {
+        return Ok(None);
+    };
+    let mut back = [0; 4];
+    for (i, &axis) in order.iter().enumerate() {
+        back[axis] = i as i64;
+    }
+    let attrs = [("perm", Attr::Ints(back.to_vec()))];
+    match item {
+        Item::Known(constant) => {
+            let value = constant.value()?;
+            let view = dense::View {
+                dims: &dims,
+                data: value.view().data,
+            };
+            let turned = dense::eval(&made_up("Transpose", attrs), &[Some(view)])?;
+            let turned = turned.into_iter().next();
+            Ok(turned.map(|value| Item::Known(Constant::new("", value))))
+        }
+        _ => {
+            let label = "broadcast";
+            let item = Item::Whole(emit.reshape(label, item.clone(), &dims)?);
+            let id = emit.compute(label, label, "Transpose", &attrs, vec![item])?;
+            Ok(Some(Item::Whole(id)))
+        }
+    }
 }
 
 /// The operands of an expression as they are found.
@@ -242,7 +290,7 @@ impl Gathering {
             dims[2..] == [1, 1] && (dims[0] == n || dims[0] == 1) && (dims[1] == c || dims[1] == 1);
         let beside = dims[0] == n
             && (dims[1] == c || dims[1] == 1)
-            && dims[2] == h
+            && (dims[2] == h || dims[2] == 1)
             && (dims[3] == w || dims[3] == 1);
         match item {
             Item::Known(constant) if dims == [1; 4] => {
@@ -252,7 +300,7 @@ impl Gathering {
             Item::Known(constant) if pixel && dims[0] == 1 => {
                 Ok(Some(self.tail.vector(floats(&*constant.value()?))))
             }
-            Item::Rows(rows) if beside => Ok(Some(self.row(rows))),
+            Item::Rows(rows) if dims[2] == h && beside => Ok(Some(self.row(rows))),
             _ if pixel => {
                 let mut id = emit.whole(item)?;
                 let label = format!("{}.vector", target.label);
@@ -280,8 +328,19 @@ impl Gathering {
                 } else {
                     Item::Whole(emit.reshape(target.label, item.clone(), &dims)?)
                 };
-                let rows = emit.rows(&item)?;
-                Ok(rows.map(|rows| self.row(&rows)))
+                let Some(mut rows) = emit.rows(&item)? else {
+                    return Ok(None);
+                };
+                if rows.dims[2] != h {
+                    let label = format!("{}.column", target.label);
+                    let op = Op::Resize {
+                        rows: Window::Repeat { factor: h },
+                        cols: Window::Same,
+                    };
+                    let [n, c, _, w] = rows.dims;
+                    rows = emit.strip(target.name, &label, op, &rows, [n, c, h, w])?;
+                }
+                Ok(Some(self.row(&rows)))
             }
             _ => Ok(None),
         }

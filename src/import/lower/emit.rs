@@ -21,7 +21,7 @@ pub(super) struct Emit {
     /// What has been made once, and is found again.
     gathered: Vec<(Operand, DType, Gather, TensorId)>,
     spread: HashMap<TensorId, Rows>,
-    viewed: Vec<(Operand, Vec<Step>, TensorId)>,
+    viewed: Vec<(View, TensorId)>,
     constants: Vec<(Arc<Value>, TensorId)>,
 }
 
@@ -282,20 +282,17 @@ impl Emit {
     }
 
     fn whole_view(&mut self, view: &View) -> Result<TensorId> {
-        let found = |(operand, steps, _): &&(Operand, Vec<Step>, TensorId)| {
-            (operand, steps) == (&view.rows.operand, &view.steps)
-        };
-        if let Some((.., id)) = self.viewed.iter().find(found) {
+        if let Some((_, id)) = self.viewed.iter().find(|(v, _)| v == view) {
             return Ok(*id);
         }
         let mut id = self.whole(&Item::Rows(view.rows.clone()))?;
-        for step in &view.steps {
+        for step in view.steps() {
             let label = self.graph.tensor(id).name.clone();
             let source = Item::Whole(id);
             id = match step {
-                Step::Reshape(lengths) => self.reshape(&label, source, lengths)?,
+                Step::Reshape(lengths) => self.reshape(&label, source, &lengths)?,
                 Step::Transpose(order) => {
-                    let order = order.iter().map(|&i| i as i64).collect();
+                    let order = order.into_iter().map(|i| i as i64).collect();
                     self.compute(
                         &label,
                         &label,
@@ -306,8 +303,7 @@ impl Emit {
                 }
             };
         }
-        self.viewed
-            .push((view.rows.operand.clone(), view.steps.clone(), id));
+        self.viewed.push((view.clone(), id));
         Ok(id)
     }
 
@@ -336,7 +332,7 @@ impl Emit {
         Ok(id)
     }
 
-    /// `item` as rows, whatever it is made of; `None` where it has another rank or holds integers.
+    /// `item` as rows, whatever it is made of; `None` where it is no image.
     pub(super) fn rows(&mut self, item: &Item) -> Result<Option<Rows>> {
         let (dtype, dims) = self.shape(item);
         if dims.len() != 4 || !matches!(dtype, DType::F32 | DType::Bool) || dims.contains(&0) {

@@ -148,19 +148,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The two integers of attribute `name`, `default` where it is absent. They are of a size with
-    /// which arithmetic cannot overflow.
-    pub(super) fn pair(&self, name: &str, default: i64) -> Result<[i64; 2]> {
-        let Some(list) = self.op().ints(name) else {
-            return Ok([default; 2]);
-        };
-        let sane = |x: &i64| x.unsigned_abs() < 1 << 31;
-        match list {
-            [a, b] if sane(a) && sane(b) => Ok([*a, *b]),
-            _ => Err(self.bad(format!("its {name} {list:?} must be two sensible numbers"))),
-        }
-    }
-
     /// Attribute `name` as an axis of a tensor of rank `rank`.
     pub(super) fn axis(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
         self.axis_of(self.op().int(name).unwrap_or(default), rank)

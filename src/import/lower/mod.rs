@@ -12,6 +12,7 @@ mod elementwise;
 mod emit;
 mod item;
 mod normalize;
+mod pixel;
 mod reduce;
 mod reshape;
 mod resize;
@@ -298,8 +299,7 @@ impl Lower {
     fn strips(&mut self, call: &Call<'_>) -> Lowered {
         let emit = &mut self.emit;
         match call.op().kind.as_str() {
-            "Conv" => window::conv(emit, call),
-            "ConvTranspose" => window::conv_transpose(emit, call),
+            "Conv" | "ConvTranspose" => window::convolution(emit, call),
             "MaxPool" | "AveragePool" => window::pool(emit, call),
             "GlobalAveragePool" | "GlobalMaxPool" => reduce::global_pool(emit, call),
             kind if kind.starts_with("Reduce") => reduce::reduce(emit, call),
@@ -307,8 +307,9 @@ impl Lower {
             "InstanceNormalization" => normalize::instance(emit, call),
             "GroupNormalization" => normalize::group(emit, call),
             "LayerNormalization" => normalize::layer(emit, call),
-            "LRN" => normalize::lrn(emit, call),
-            "Softmax" | "LogSoftmax" => normalize::softmax(emit, call),
+            "LRN" => pixel::lrn(emit, call),
+            "Softmax" | "LogSoftmax" => pixel::softmax(emit, call),
+            "MatMul" => pixel::matmul(emit, call),
             "Concat" => channels::concat(emit, call),
             "Split" => channels::split(emit, call),
             "Gather" => channels::gather(emit, call),

@@ -1,14 +1,15 @@
-//! Normalisation: batch, instance, group and layer norm, LRN, softmax.
+//! Normalisation by mean and variance: batch, instance, group and layer norm.
 
 use crate::dense::{DType, Value};
 use crate::error::Result;
 use crate::func::Func;
-use crate::graph::{Arg, Expr, Gather, Moments, Op};
+use crate::graph::{Arg, Expr, Gather, Moments};
 use crate::import::constant::Constant;
 
 use super::elementwise::{Target, expression};
 use super::emit::Emit;
 use super::item::{Call, Item, Lowered, Rows};
+use super::pixel;
 use super::view::View;
 
 pub(super) fn batch(emit: &mut Emit, call: &Call<'_>) -> Lowered {
@@ -214,7 +215,7 @@ pub(super) fn group(emit: &mut Emit, call: &Call<'_>) -> Lowered {
 /// Layer norm over channels, height and width: one group of all channels.
 pub(super) fn layer(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let Item::Rows(rows) = call.data()? else {
-        return Ok(None);
+        return pixel::layer_norm(emit, call);
     };
     if call.axis("axis", -1, 4)? != 1 || call.wants(1) || call.wants(2) {
         return Ok(None);
@@ -227,50 +228,4 @@ pub(super) fn layer(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     };
     let rows = norm.lower(emit, call, rows)?;
     Ok(rows.map(|rows| vec![rows.into()]))
-}
-
-pub(super) fn lrn(emit: &mut Emit, call: &Call<'_>) -> Lowered {
-    let Item::Rows(rows) = call.data()? else {
-        return Ok(None);
-    };
-    let op = call.op();
-    let float = |name, default| op.float(name).unwrap_or(default);
-    let lrn = Op::Lrn {
-        size: u64::try_from(op.int("size").unwrap_or(1))
-            .unwrap_or(1)
-            .max(1),
-        alpha: float("alpha", 1e-4),
-        beta: float("beta", 0.75),
-        bias: float("bias", 1.0),
-    };
-    let made = emit.strip(call.name(), &call.label(0), lrn, rows, rows.dims)?;
-    Ok(Some(vec![made.into()]))
-}
-
-pub(super) fn softmax(emit: &mut Emit, call: &Call<'_>) -> Lowered {
-    let op = call.op();
-    let log = op.kind == "LogSoftmax";
-    let softmax = Op::Softmax { log };
-    let (name, label) = (call.name(), &call.label(0));
-    // before operator set 13 all dimensions from the axis on count as one
-    let flat = op.opset < 13;
-    let default = if flat { 1 } else { -1 };
-    let made = match call.data()? {
-        Item::Rows(rows) => {
-            let over = call.axis("axis", default, 4)?;
-            if over != 1 || (flat && rows.dims[2..] != [1, 1]) {
-                return Ok(None);
-            }
-            emit.strip(name, label, softmax, rows, rows.dims)?.into()
-        }
-        Item::View(view) if !flat => {
-            let over = call.axis("axis", default, view.dims.len())?;
-            if view.channel_dim() != Some(over) {
-                return Ok(None);
-            }
-            Item::View(view.of(emit.strip(name, label, softmax, &view.rows, view.rows.dims)?))
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(vec![made]))
 }

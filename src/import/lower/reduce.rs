@@ -1,14 +1,16 @@
 //! Reductions over whole images: gathered as the sweep passes.
 
-use crate::dense::{Attr, DType};
+use crate::dense::{Attr, DType, Value};
 use crate::error::Result;
 use crate::func::Func;
-use crate::graph::{Arg, Border, Conv, Expr, Gather, Op, Window};
+use crate::graph::{Arg, Expr, Gather};
+
+use crate::import::constant::Constant;
 
 use super::emit::Emit;
-use super::item::{Call, Item, Lowered, Rows};
-use crate::dense::Value;
-use crate::import::constant::Constant;
+use super::item::{Call, Item, Lowered};
+use super::pixel;
+use super::view::View;
 
 pub(super) fn global_pool(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let Item::Rows(rows) = call.data()? else {
@@ -55,7 +57,16 @@ impl Way {
 }
 
 pub(super) fn reduce(emit: &mut Emit, call: &Call<'_>) -> Lowered {
-    let (Item::Rows(rows), Some(way)) = (call.data()?, Way::of(&call.op().kind)) else {
+    // the axes of an image that is seen in another order are its own in that order
+    let (rows, order) = match call.data()? {
+        Item::Rows(rows) => (rows, [0, 1, 2, 3]),
+        Item::View(view) => match view.order() {
+            Some(order) => (&view.rows, order),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let Some(way) = Way::of(&call.op().kind) else {
         return Ok(None);
     };
     if call.unknown(1) || rows.dtype != DType::F32 {
@@ -71,12 +82,16 @@ pub(super) fn reduce(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     let mut axes = given
         .unwrap_or_else(|| vec![0, 1, 2, 3])
         .into_iter()
-        .map(|axis| call.axis_of(axis, 4))
+        .map(|axis| Ok(order[call.axis_of(axis, 4)?]))
         .collect::<Result<Vec<_>>>()?;
     axes.sort_unstable();
     let (name, label) = (call.name(), call.label(0));
-    if axes == [1] && matches!(call.op().kind.as_str(), "ReduceMean" | "ReduceSum") {
-        return over_channels(emit, call, rows, way.sum);
+    let keeps = call.op().int("keepdims").unwrap_or(1) != 0;
+    if axes == [1] && keeps && matches!(call.op().kind.as_str(), "ReduceMean" | "ReduceSum") {
+        let made = pixel::sum(emit, (name, &label), rows, !way.sum)?;
+        let turned = View::new(made.clone()).transpose(&order);
+        let turned = matches!(call.data()?, Item::View(_)).then_some(Item::View(turned));
+        return Ok(Some(vec![turned.unwrap_or(made.into())]));
     }
     let Some(others) = axes.strip_suffix(&[2, 3]) else {
         return Ok(None);
@@ -118,41 +133,12 @@ pub(super) fn reduce(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     if let Some(kind) = way.after {
         id = emit.compute(name, &label, kind, &[], vec![Item::Whole(id)])?;
     }
-    if call.op().int("keepdims").unwrap_or(1) == 0 {
+    if keeps && order != [0, 1, 2, 3] {
+        let order = Attr::Ints(order.iter().map(|&axis| axis as i64).collect());
+        let args = vec![Item::Whole(id)];
+        id = emit.compute(name, &label, "Transpose", &[("perm", order)], args)?;
+    } else if !keeps {
         id = emit.reshape(&label, Item::Whole(id), call.dims())?;
     }
     Ok(Some(vec![Item::Whole(id)]))
-}
-
-/// The sum or mean over the channels of each pixel: a convolution with ones.
-fn over_channels(emit: &mut Emit, call: &Call<'_>, rows: &Rows, sum: bool) -> Lowered {
-    if call.op().int("keepdims").unwrap_or(1) == 0 {
-        return Ok(None);
-    }
-    let [n, c, h, w] = rows.dims;
-    let tap = Window::Taps {
-        kernel: 1,
-        stride: 1,
-        dilation: 1,
-        pad: 0,
-        border: Border::Fill,
-    };
-    let ones = Value::f32(&[1, c, 1, 1], vec![1.0; c as usize]);
-    let conv = Conv {
-        weight: emit.weight(call.name(), &Constant::new(call.name(), ones))?,
-        scale: (!sum).then(|| vec![1.0 / c as f32]),
-        bias: None,
-        cout: 1,
-        groups: 1,
-        rows: tap.clone(),
-        cols: tap,
-    };
-    let made = emit.strip(
-        call.name(),
-        &call.label(0),
-        Op::Conv(conv),
-        rows,
-        [n, 1, h, w],
-    )?;
-    Ok(Some(vec![made.into()]))
 }

@@ -8,6 +8,8 @@ use super::item::{Call, Lowered};
 
 /// How one axis is resized, but for its lengths.
 struct How {
+    /// By the rules before operator set 11.
+    early: bool,
     mode: InterpMode,
     coordinate: Coordinate,
     antialias: bool,
@@ -45,10 +47,9 @@ pub(super) fn lower(emit: &mut Emit, call: &Call<'_>) -> Lowered {
 
 fn how(call: &Call<'_>) -> Option<How> {
     let op = call.op();
-    // before operator set 11 there was only one way
-    let first = op.kind == "Upsample" || op.opset < 11;
+    let early = op.kind == "Upsample" || op.opset < 11;
     let coordinate = match op.str("coordinate_transformation_mode") {
-        _ if first => Coordinate::Asymmetric,
+        _ if early => Coordinate::Asymmetric,
         None | Some("half_pixel") => Coordinate::HalfPixel,
         Some("half_pixel_symmetric") => Coordinate::HalfPixelSymmetric,
         Some("pytorch_half_pixel") => Coordinate::PytorchHalfPixel,
@@ -58,7 +59,7 @@ fn how(call: &Call<'_>) -> Option<How> {
         Some(_) => return None,
     };
     let round = match op.str("nearest_mode") {
-        _ if first => NearestRound::Floor,
+        _ if early => NearestRound::Floor,
         None | Some("round_prefer_floor") => NearestRound::RoundPreferFloor,
         Some("round_prefer_ceil") => NearestRound::RoundPreferCeil,
         Some("floor") => NearestRound::Floor,
@@ -72,6 +73,7 @@ fn how(call: &Call<'_>) -> Option<How> {
         _ => return None,
     };
     Some(How {
+        early,
         mode,
         coordinate,
         antialias: op.int("antialias").unwrap_or(0) != 0,
@@ -134,6 +136,10 @@ impl How {
     fn window(&self, scale: f32, input: u64, output: u64) -> Window {
         use Coordinate::*;
         use NearestRound::*;
+        let mode = match self.mode {
+            InterpMode::Nearest(_) if self.early && scale < 1.0 => InterpMode::Nearest(Ceil),
+            mode => mode,
+        };
         let shifted = self.coordinate == TfHalfPixelForNn;
         if scale == 1.0 && input == output && !shifted {
             return Window::Same;
@@ -142,7 +148,7 @@ impl How {
         let whole = scale.fract() == 0.0 && scale >= 1.0 && output == input * scale as u64;
         // outputs `factor · i ..` are the ones nearest to `i`
         let repeats = matches!(
-            (self.mode, self.coordinate),
+            (mode, self.coordinate),
             (InterpMode::Nearest(Floor), Asymmetric)
                 | (
                     InterpMode::Nearest(RoundPreferFloor | RoundPreferCeil),
@@ -156,7 +162,7 @@ impl How {
             };
         }
         Window::Interp(Interp {
-            mode: self.mode,
+            mode,
             coordinate: self.coordinate,
             scale,
             input,

@@ -185,25 +185,16 @@ pub(super) fn shuffle(emit: &mut Emit, call: &Call<'_>) -> Lowered {
     };
     let block = call.op().int("blocksize").unwrap_or(1).max(1) as u64;
     let crd = call.op().str("mode") == Some("CRD");
+    let (name, label) = (call.name(), &call.label(0));
     if call.op().kind == "DepthToSpace" {
         let op = Op::DepthToSpace { block, crd };
-        let made = emit.strip(call.name(), &call.label(0), op, &rows, to)?;
-        return Ok(Some(vec![made.into()]));
+        return Ok(Some(vec![emit.strip(name, label, op, &rows, to)?.into()]));
     }
-    let made = emit.strip(
-        call.name(),
-        &call.label(0),
-        Op::SpaceToDepth { block },
-        &rows,
-        to,
-    )?;
-    if !crd {
-        return Ok(Some(vec![made.into()]));
+    let mut made = emit.strip(name, label, Op::SpaceToDepth { block }, &rows, to)?;
+    if crd {
+        let (c, places) = (rows.dims[1], block * block);
+        let order = (0..c).flat_map(|i| (0..places).map(move |place| place * c + i));
+        made = emit.channels(name, label, &made, order)?;
     }
-    // the strips' order is block by block; CRD wants the blocks of each channel side by side
-    let (depth, blocks) = (rows.dims[1], block * block);
-    let order = (0..depth * blocks).map(|k| k % blocks * depth + k / blocks);
-    let label = format!("{}.crd", call.label(0));
-    let made = emit.channels(call.name(), &label, &made, order)?;
     Ok(Some(vec![made.into()]))
 }

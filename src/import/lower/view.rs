@@ -12,14 +12,12 @@
 use super::item::Rows;
 
 /// An image in another shape.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct View {
     /// The image.
     pub(super) rows: Rows,
     /// The digits of each dimension, the most significant first.
     pub(super) dims: Vec<Vec<Digit>>,
-    /// How it is made of the image.
-    pub(super) steps: Vec<Step>,
 }
 
 /// A digit of one of the image's indices: `index / place % len`.
@@ -32,8 +30,8 @@ pub(super) struct Digit {
     pub(super) len: u64,
 }
 
-/// How a tensor is made of another with the same elements.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How to make a view of its image, over whole tensors.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// To these lengths.
     Reshape(Vec<u64>),
@@ -87,14 +85,9 @@ fn enumerate(digits: &[Digit], weight: impl Fn(&Digit) -> u64) -> Vec<u64> {
 impl View {
     /// The image as it is.
     pub(super) fn new(rows: Rows) -> Self {
-        let dims = (0..4)
-            .map(|axis| number(axis, 1, rows.dims[axis]))
-            .collect();
-        View {
-            rows,
-            dims,
-            steps: Vec::new(),
-        }
+        let own = |axis: usize| number(axis, 1, rows.dims[axis]);
+        let dims = (0..4).map(own).collect();
+        View { rows, dims }
     }
 
     /// Its lengths.
@@ -131,38 +124,66 @@ impl View {
             }
             dims.push(digits);
         }
-        rest.is_empty().then(|| {
-            let step = Step::Reshape(lengths.to_vec());
-            self.with(dims, step)
-        })
+        let rows = self.rows.clone();
+        rest.is_empty().then_some(View { rows, dims })
     }
 
     /// The view with its dimensions in another order.
     pub(super) fn transpose(&self, order: &[usize]) -> View {
-        let dims = order.iter().map(|&i| self.dims[i].clone()).collect();
-        self.with(dims, Step::Transpose(order.to_vec()))
-    }
-
-    fn with(&self, dims: Vec<Vec<Digit>>, step: Step) -> View {
         View {
             rows: self.rows.clone(),
-            dims,
-            steps: [self.steps.as_slice(), &[step]].concat(),
+            dims: order.iter().map(|&i| self.dims[i].clone()).collect(),
         }
     }
 
-    /// Another image of the same lengths, seen the same way.
+    /// Another image, of the same lengths but for its channels, seen the same way.
     pub(super) fn of(&self, rows: Rows) -> View {
-        debug_assert_eq!(rows.dims, self.rows.dims);
-        View {
-            rows,
-            ..self.clone()
-        }
+        let old = number(1, 1, self.rows.dims[1]);
+        let new = number(1, 1, rows.dims[1]);
+        let swap = |d: &Vec<Digit>| if *d == old { new.clone() } else { d.clone() };
+        let dims = match rows.dims == self.rows.dims {
+            true => self.dims.clone(),
+            false => self.dims.iter().map(swap).collect(),
+        };
+        View { rows, dims }
     }
 
-    /// Whether both see their images the same way.
+    /// Whether both see images of the same lengths the same way.
     pub(super) fn is_like(&self, other: &View) -> bool {
-        self.rows.dims == other.rows.dims && self.dims == other.dims && self.steps == other.steps
+        self.rows.dims == other.rows.dims && self.dims == other.dims
+    }
+
+    /// Which dimension of the image each of its dimensions is, if they are only in another order.
+    pub(super) fn order(&self) -> Option<[usize; 4]> {
+        let own = |axis: usize| number(axis, 1, self.rows.dims[axis]);
+        let mut single = (0..4).filter(|&axis| own(axis).is_empty());
+        let mut order = Vec::with_capacity(4);
+        for dim in &self.dims {
+            order.push(match dim.as_slice() {
+                [] => single.next()?,
+                [d] if *dim == own(d.axis) => d.axis,
+                _ => return None,
+            });
+        }
+        order.try_into().ok()
+    }
+
+    /// How it is made of its image.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        if let Some(order) = self.order() {
+            return vec![Step::Transpose(order.to_vec())];
+        }
+        let digits: Vec<Digit> = self.dims.iter().flatten().copied().collect();
+        let mut sorted = digits.clone();
+        sorted.sort_by_key(|d| (d.axis, std::cmp::Reverse(d.place)));
+        let place = |d: &Digit| sorted.iter().position(|s| s == d);
+        let order: Vec<usize> = digits.iter().filter_map(place).collect();
+        let split = Step::Reshape(sorted.iter().map(|d| d.len).collect());
+        let joined = Step::Reshape(self.lengths());
+        if order.iter().copied().eq(0..digits.len()) {
+            return vec![joined];
+        }
+        vec![split, Step::Transpose(order), joined]
     }
 
     /// The dimension that is all channels and nothing else.

@@ -92,16 +92,25 @@ fn reads(at: &Sweeping<'_>, k: usize, panel: &Panel, s: usize, spans: &[Span<'_>
     let out = step
         .makes
         .map_or(&panel.owned[s], |rows| &panel.windows[rows]);
+    if out.is_empty() {
+        return Ok(());
+    }
     for (read, span) in step.reads.iter().zip(spans) {
-        let window = &panel.windows[read.rows];
-        if let Some(cols) = span.of(out) {
-            let inside = window.start <= cols.start && cols.end <= window.end;
-            ensure!(
-                inside,
-                "{}, panel {k}: reads columns {cols:?} of {}, not only {window:?}",
+        let name = || {
+            format!(
+                "{}, panel {k}: columns of {}",
                 at.step(s),
                 at.rows(read.rows)
-            );
+            )
+        };
+        let window = &panel.windows[read.rows];
+        // a runtime gives kernels these columns, so that they must be there, read or not
+        let given = read.cols.span(out);
+        let there = given.is_empty() || window.start <= given.start && given.end <= window.end;
+        ensure!(there, "{}: {given:?}, not only {window:?}", name());
+        if let Some(cols) = span.of(out) {
+            let enough = given.start <= cols.start && cols.end <= given.end;
+            ensure!(enough, "{}: {cols:?} are read of {given:?}", name());
         }
     }
     Ok(())

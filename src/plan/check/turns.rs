@@ -112,10 +112,22 @@ struct Reader<'a> {
     rows: usize,
     axis: &'a Axis,
     span: Span<'a>,
-    /// How many outputs the rows that exist allow.
+    /// How many outputs the rows that exist allow, and how many rows allow one more.
     ready: u64,
+    next: u64,
     /// The first row that outputs still to come read.
     keeps: u64,
+}
+
+impl Reader<'_> {
+    /// How many rows allow an output more than `ready`; no number does once all are.
+    fn needs(&self) -> u64 {
+        if self.ready < self.axis.output {
+            self.axis.needs(self.ready)
+        } else {
+            u64::MAX
+        }
+    }
 }
 
 /// A sweep between two instructions.
@@ -130,6 +142,8 @@ struct Run<'a> {
     passed: Vec<u64>,
     /// Steps that have not passed all.
     behind: usize,
+    /// Rows of each tensor that exist.
+    front: Vec<u64>,
     /// Rows of each tensor that were dropped.
     dropped: Vec<u64>,
     /// Slots of each pool that are taken.
@@ -148,13 +162,16 @@ impl<'a> Run<'a> {
             for read in &step.reads {
                 of_rows[read.rows].push(readers.len());
                 let (axis, span) = (&read.axis, Span::new(&read.axis));
-                readers.push(Reader {
+                let mut reader = Reader {
                     rows: read.rows,
                     axis,
                     span,
                     ready: 0,
+                    next: 0,
                     keeps: axis.tail(0),
-                });
+                };
+                reader.next = reader.needs();
+                readers.push(reader);
             }
             of_step.push(first..readers.len());
         }
@@ -165,15 +182,11 @@ impl<'a> Run<'a> {
             of_rows,
             passed: vec![0; sweep.steps.len()],
             behind: sweep.steps.iter().filter(|s| s.height > 0).count(),
+            front: vec![0; sweep.rows.len()],
             dropped: vec![0; sweep.rows.len()],
             taken: vec![0; at.phase.pools.len()],
             carry: vec![0; sweep.rows.len()],
         }
-    }
-
-    /// Rows of `rows` that exist.
-    fn front(&self, rows: usize) -> u64 {
-        self.passed[self.at.phase.sweep.rows[rows].maker]
     }
 
     fn exec(&mut self, s: usize, turn: u64) -> Result<()> {
@@ -183,25 +196,25 @@ impl<'a> Run<'a> {
         if to == from {
             return Ok(());
         }
-        for r in self.of_step[s].clone() {
-            let rows = self.readers[r].rows;
-            let alive = self.dropped[rows]..self.front(rows);
-            let reader = &mut self.readers[r];
+        for reader in &mut self.readers[self.of_step[s].clone()] {
+            let alive = self.dropped[reader.rows]..self.front[reader.rows];
             if let Some(reads) = reader.span.of(&(from..to)) {
                 let exist = alive.start <= reads.start && reads.end <= alive.end;
                 ensure!(
                     exist,
                     "{}, turn {turn}: {reads:?} are read, {alive:?} are alive",
-                    at.rows(rows)
+                    at.rows(reader.rows)
                 );
             }
             reader.keeps = reader.axis.tail(to);
         }
         self.passed[s] = to;
         self.behind -= usize::from(to == step.height);
-        if let Some(rows) = step.makes
-            && let Home::Slots(pool) = at.phase.homes[rows]
-        {
+        let Some(rows) = step.makes else {
+            return Ok(());
+        };
+        self.front[rows] = to;
+        if let Home::Slots(pool) = at.phase.homes[rows] {
             let (taken, slots) = (&mut self.taken[pool], at.phase.pools[pool].slots);
             *taken += to - from;
             ensure!(
@@ -223,11 +236,11 @@ impl<'a> Run<'a> {
             due.saturating_sub(pace.delay)
         } else {
             let (mut ready, mut ended) = (step.height, true);
-            for r in self.of_step[s].clone() {
-                let front = self.front(self.readers[r].rows);
-                let reader = &mut self.readers[r];
-                while reader.ready < step.height && reader.axis.needs(reader.ready) <= front {
+            for reader in &mut self.readers[self.of_step[s].clone()] {
+                let front = self.front[reader.rows];
+                while reader.next <= front {
                     reader.ready += 1;
+                    reader.next = reader.needs();
                 }
                 ready = ready.min(reader.ready);
                 ended &= front == reader.axis.input;
@@ -239,8 +252,8 @@ impl<'a> Run<'a> {
             }
         };
         let to = allowed.min(from.saturating_add(pace.cap)).min(step.height);
-        if to == step.height {
-            return to;
+        if to == step.height || pace.grain == 1 {
+            return to.max(from);
         }
         // only whole grains, but for the last
         let whole = |rows: u64| pace.offset + rows / pace.grain * pace.grain;
@@ -248,7 +261,7 @@ impl<'a> Run<'a> {
     }
 
     fn drop(&mut self, rows: usize) -> Result<()> {
-        let front = self.front(rows);
+        let front = self.front[rows];
         // what nobody reads goes at once
         let keeps = self.of_rows[rows].iter().map(|&r| self.readers[r].keeps);
         let tail = keeps.fold(front, u64::min);

@@ -59,7 +59,7 @@ impl Faults<'_> {
         }
         if !panel.windows.is_empty() {
             self.add_in(p, &format!("panel {k} lacks a window"), |q| {
-                drop(q.panels[k].windows.pop())
+                let _ = q.panels[k].windows.pop();
             });
         }
     }
@@ -105,7 +105,8 @@ impl Faults<'_> {
     }
 }
 
-/// Whether column `x` of `rows` is loaded in order, given out of the sweep or read by some tap.
+/// Whether column `x` of `rows` is loaded in order, given out of the sweep, read by some tap, or among
+/// those that a runtime gives to a kernel.
 fn used(phase: &PhasePlan, panel: &Panel, rows: usize, x: u64) -> bool {
     let sweep = &phase.sweep;
     let maker = sweep.rows[rows].maker;
@@ -117,8 +118,11 @@ fn used(phase: &PhasePlan, panel: &Panel, rows: usize, x: u64) -> bool {
             .map_or(&panel.owned[s], |made| &panel.windows[made])
             .clone();
         let cols = &step.reads[k].cols;
-        out.into_iter()
-            .any(|o| (0..cols.taps()).any(|t| cols.tap(o, t) == Some(x)))
+        let given = !out.is_empty() && cols.span(&out).contains(&x);
+        given
+            || out
+                .into_iter()
+                .any(|o| (0..cols.taps()).any(|t| cols.tap(o, t) == Some(x)))
     };
     in_order || panel.owned[maker].contains(&x) || sweep.rows[rows].readers.iter().any(read)
 }

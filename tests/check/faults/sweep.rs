@@ -102,7 +102,7 @@ impl Faults<'_> {
                     });
                 }
                 self.add_in(p, &format!("{name} is missing"), |q| {
-                    drop(q.sweep.steps[s].reads.remove(k))
+                    let _ = q.sweep.steps[s].reads.remove(k);
                 });
                 let twice = read.clone();
                 self.add_in(p, &format!("{name} twice"), |q| {

@@ -2,6 +2,7 @@
 
 use stripmill::graph::{Border, Coordinate, Interp, InterpMode, NearestRound, PoolKind, Window};
 
+use super::super::reference::coordinate;
 use super::super::rng::Rng;
 use super::Rows;
 
@@ -204,8 +205,8 @@ pub(super) fn resize(rng: &mut Rng, from: &Rows, fractions: bool) -> [Side; 2] {
     };
     let kind = Kind::random(rng);
     let axis = rng.below(8);
-    let side = |i: usize, len: u64| {
-        let factor = factors[i];
+    kind.sides(|kind, i| {
+        let (factor, len) = (factors[i], [from.h, from.w][i]);
         if axis == i as u64 {
             return Side {
                 window: Window::Same,
@@ -224,18 +225,16 @@ pub(super) fn resize(rng: &mut Rng, from: &Rows, fractions: bool) -> [Side; 2] {
         }
         let output = (len as f32 * factor).floor() as u64;
         kind.side(len, output, factor, f64::from(factor))
-    };
-    [side(0, from.h), side(1, from.w)]
+    })
 }
 
 /// A resize to another tensor's size.
 pub(super) fn resize_to(rng: &mut Rng, from: &Rows, to: &Rows) -> [Side; 2] {
-    let kind = Kind::random(rng);
-    let side = |i: usize, len: u64, output: u64| {
+    Kind::random(rng).sides(|kind, i| {
+        let (len, output) = ([from.h, from.w][i], [to.h, to.w][i]);
         let factor = to.scale[i] / from.scale[i];
         kind.side(len, output, output as f32 / len as f32, factor)
-    };
-    [side(0, from.h, to.h), side(1, from.w, to.w)]
+    })
 }
 
 /// What both axes of a resize share.
@@ -285,6 +284,23 @@ impl Kind {
         }
     }
 
+    /// Both axes; linear where the nearest position hangs on how a coordinate is rounded.
+    fn sides(mut self, side: impl Fn(&Kind, usize) -> Side) -> [Side; 2] {
+        let sides = [0, 1].map(|i| side(&self, i));
+        let doubtful = |side: &Side| match &side.window {
+            Window::Interp(interp) => doubtful(interp),
+            _ => false,
+        };
+        if !sides.iter().any(doubtful) {
+            return sides;
+        }
+        self.mode = InterpMode::Linear;
+        if self.coordinate == Coordinate::TfHalfPixelForNn {
+            self.coordinate = Coordinate::HalfPixel;
+        }
+        [0, 1].map(|i| side(&self, i))
+    }
+
     fn side(&self, input: u64, output: u64, scale: f32, factor: f64) -> Side {
         let window = Window::Interp(Interp {
             mode: self.mode,
@@ -303,4 +319,24 @@ impl Kind {
             factor,
         }
     }
+}
+
+/// Whether an output of a nearest resize falls so near the border between two positions that
+/// rounding decides, and the arithmetic is not exact.
+fn doubtful(interp: &Interp) -> bool {
+    use Coordinate::*;
+    let InterpMode::Nearest(round) = interp.mode else {
+        return false;
+    };
+    let simple = [HalfPixel, Asymmetric, PytorchHalfPixel, TfHalfPixelForNn];
+    let exact = simple.contains(&interp.coordinate) && (1.0 / interp.scale * 8.0).fract() == 0.0;
+    let border = match round {
+        NearestRound::Floor | NearestRound::Ceil => 0.0,
+        _ => 0.5,
+    };
+    let near = |o: u64| {
+        let x = coordinate(interp, o as usize) - border;
+        (x - x.round()).abs() < 1e-3
+    };
+    !exact && (0..interp.output).any(near)
 }

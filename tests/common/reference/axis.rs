@@ -139,7 +139,7 @@ fn nearest(round: NearestRound, x: f32) -> i64 {
 }
 
 /// Where output `o` falls in the input.
-fn coordinate(interp: &Interp, o: usize) -> f64 {
+pub fn coordinate(interp: &Interp, o: usize) -> f64 {
     let (x, scale) = (o as f64, f64::from(interp.scale));
     let (input, output) = (interp.input as f64, interp.output as f64);
     let [start, end] = interp.roi.map(f64::from);
@@ -154,6 +154,8 @@ fn coordinate(interp: &Interp, o: usize) -> f64 {
         Coordinate::AlignCorners if output > 1.0 => x * (input - 1.0) / (output - 1.0),
         Coordinate::AlignCorners => 0.0,
         Coordinate::Asymmetric => x / scale,
+        // ONNX Runtime leaves an axis alone that is not scaled
+        Coordinate::TfHalfPixelForNn if scale == 1.0 => x,
         Coordinate::TfHalfPixelForNn => (x + 0.5) / scale,
         Coordinate::TfCropAndResize if output > 1.0 => {
             start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)
@@ -180,6 +182,8 @@ fn coordinate_f32(interp: &Interp, o: usize) -> f32 {
         Coordinate::AlignCorners if output > 1.0 => x * (input - 1.0) / (output - 1.0),
         Coordinate::AlignCorners => 0.0,
         Coordinate::Asymmetric => x / scale,
+        // ONNX Runtime leaves an axis alone that is not scaled
+        Coordinate::TfHalfPixelForNn if scale == 1.0 => x,
         Coordinate::TfHalfPixelForNn => (x + 0.5) / scale,
         Coordinate::TfCropAndResize if output > 1.0 => {
             start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)

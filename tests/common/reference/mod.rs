@@ -16,6 +16,7 @@ use stripmill::graph::{
 };
 
 use axis::Reads;
+pub use axis::coordinate;
 
 /// Why the reference does not know a graph.
 pub type Unknown = String;
