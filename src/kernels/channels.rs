@@ -54,9 +54,10 @@ impl Pixels for Softmax<'_> {
 /// The softmax of `pixel`, in its place.
 #[inline(always)]
 fn normalise<S: Simd>(s: S, log: bool, pixel: &mut [f32]) {
-    let most = pixel.iter().fold(f32::NEG_INFINITY, |most, &v| {
-        if v > most || v.is_nan() { v } else { most }
-    });
+    let larger = |a: f32, b: f32| if b > a || b.is_nan() { b } else { a };
+    let most = pixel
+        .iter()
+        .fold(f32::NEG_INFINITY, |most, &v| larger(most, v));
     let mut sum = 0.0;
     for part in pixel.chunks_mut(S::LANES) {
         let shifted = s.sub(s.load_partial(part), s.splat(most));
@@ -73,7 +74,7 @@ fn normalise<S: Simd>(s: S, log: bool, pixel: &mut [f32]) {
         }
     }
     let sum = s.splat(sum);
-    let log_sum = math::log(s, sum);
+    let log_sum = if log { math::log(s, sum) } else { sum };
     for part in pixel.chunks_mut(S::LANES) {
         let v = s.load_partial(part);
         let v = if log {
@@ -121,11 +122,12 @@ impl Pixels for Lrn<'_> {
     fn make<S: Simd>(&self, s: S, row: usize, cols: Range<usize>, to: &mut [f32]) {
         let total = to.len() / cols.len();
         let before = (self.size - 1) / 2;
+        let mut room = [0.0; CHUNK];
         for (x, pixel) in cols.zip(to.chunks_exact_mut(total)) {
             for (i, part) in pixel.chunks_mut(CHUNK).enumerate() {
                 let first = i * CHUNK;
-                let mut sums = [0.0; CHUNK];
-                let sums = &mut sums[..part.len()];
+                let sums = &mut room[..part.len()];
+                sums.fill(0.0);
                 for k in 0..self.size {
                     // the elements `k − before` channels further, as far as there are such
                     let start = (first + k).max(before) - before;

@@ -1,26 +1,25 @@
 //! The scalar functions over vectors.
 //!
-//! Each macro runs its body with `f` bound to a closure for the function, so that the body's loop is
-//! compiled once for each.
+//! Each macro hands its functions to a loop, as an expression of the operands and not as a closure: a
+//! closure that is not inlined would be compiled without the level's instructions.
 
 use super::arch::Simd;
 use super::operand::Source;
 use crate::func::Func;
 
-/// Binds a function of one operand.
+/// Loops over a function of one operand: `each!(x: 0 => value)`.
 macro_rules! unary {
-    ($s:ident, $func:expr, |$f:ident| $body:expr) => {{
+    ($s:ident, $func:expr, $each:ident) => {{
         use crate::func::Func::*;
         use crate::kernels::math;
         let s = $s;
         let zero = s.splat(0.0);
         let one = s.splat(1.0);
         macro_rules! with {
-            ($x:ident, $value:expr) => {{
-                let $f = |$x| $value;
-                $body
-            }};
-        }
+                                                    ($x:ident, $value:expr) => {
+                                                        $each!($x: 0 => $value)
+                                                    };
+                                                }
         match $func {
             Relu => with!(x, s.max(zero, x)),
             LeakyRelu(a) => with!(x, s.select(s.lt(x, zero), s.mul(x, s.splat(a)), x)),
@@ -90,20 +89,19 @@ macro_rules! unary {
     }};
 }
 
-/// Binds a function of two operands.
+/// Loops over a function of two operands: `each!(x: 0, y: 1 => value)`.
 macro_rules! binary {
-    ($s:ident, $func:expr, |$f:ident| $body:expr) => {{
+    ($s:ident, $func:expr, $each:ident) => {{
         use crate::func::Func::*;
         use crate::kernels::math;
         let s = $s;
         let zero = s.splat(0.0);
         let one = s.splat(1.0);
         macro_rules! with {
-            ($x:ident, $y:ident, $value:expr) => {{
-                let $f = |$x, $y| $value;
-                $body
-            }};
-        }
+                                                    ($x:ident, $y:ident, $value:expr) => {
+                                                        $each!($x: 0, $y: 1 => $value)
+                                                    };
+                                                }
         macro_rules! truth {
             ($x:ident, $y:ident, $mask:expr) => {
                 with!($x, $y, s.select($mask, one, zero))
@@ -134,19 +132,15 @@ macro_rules! binary {
     }};
 }
 
-/// Binds a function of three operands.
+/// Loops over a function of three operands: `each!(x: 0, y: 1, z: 2 => value)`.
 macro_rules! ternary {
-    ($s:ident, $func:expr, |$f:ident| $body:expr) => {{
+    ($s:ident, $func:expr, $each:ident) => {{
         let s = $s;
         match $func {
             crate::func::Func::Where => {
-                let $f = |x, y, z| s.select(s.eq(x, s.splat(0.0)), z, y);
-                $body
+                $each!(x: 0, y: 1, z: 2 => s.select(s.eq(x, s.splat(0.0)), z, y))
             }
-            _ => {
-                let $f = |x, y, z| s.fma(x, y, z);
-                $body
-            }
+            _ => $each!(x: 0, y: 1, z: 2 => s.fma(x, y, z)),
         }
     }};
 }
@@ -154,23 +148,11 @@ macro_rules! ternary {
 /// `func` of `args`, element by element.
 #[inline(always)]
 pub(super) fn evaluate<S: Simd>(s: S, func: Func, args: [Source<'_>; 3], out: &mut [f32]) {
-    let load = |k: usize, i: usize, here: &[f32]| match args[k] {
-        Source::Splat(v) => s.splat(v),
-        Source::Here if here.len() == S::LANES => s.load(here),
-        Source::Here => s.load_partial(here),
-        Source::Line(line) => {
-            let line = &line[i * S::LANES..][..here.len()];
-            if here.len() == S::LANES {
-                s.load(line)
-            } else {
-                s.load_partial(line)
-            }
-        }
-    };
     macro_rules! each {
-        ($f:ident($($k:literal),+)) => {
+        ($($x:ident: $k:literal),+ => $value:expr) => {
             for (i, out) in out.chunks_mut(S::LANES).enumerate() {
-                let v = $f($(load($k, i, out)),+);
+                $(let $x = load(s, args[$k], i * S::LANES, out);)+
+                let v = $value;
                 if out.len() == S::LANES {
                     s.store(v, out);
                 } else {
@@ -180,8 +162,23 @@ pub(super) fn evaluate<S: Simd>(s: S, func: Func, args: [Source<'_>; 3], out: &m
         };
     }
     match func.arity() {
-        1 => unary!(s, func, |f| each!(f(0))),
-        2 => binary!(s, func, |f| each!(f(0, 1))),
-        _ => ternary!(s, func, |f| each!(f(0, 1, 2))),
+        1 => unary!(s, func, each),
+        2 => binary!(s, func, each),
+        _ => ternary!(s, func, each),
+    }
+}
+
+/// A vector of an operand, of which `here` are the elements that are replaced.
+#[inline(always)]
+fn load<S: Simd>(s: S, arg: Source<'_>, at: usize, here: &[f32]) -> S::F32 {
+    let line = match arg {
+        Source::Splat(v) => return s.splat(v),
+        Source::Line(line) => &line[at..at + here.len()],
+        Source::Here => here,
+    };
+    if line.len() == S::LANES {
+        s.load(line)
+    } else {
+        s.load_partial(line)
     }
 }

@@ -141,7 +141,7 @@ impl Room {
             }
             Place::Rows(extra) => {
                 self.repeats = None;
-                gather(extra, span, &mut self.line[..span.len()]);
+                gather_pixels(extra, span, &mut self.line[..span.len()]);
             }
         }
         Source::Line(&self.line[..span.len()])
@@ -151,6 +151,15 @@ impl Room {
 /// Copies a row operand's elements over `span` to `to`.
 #[inline(always)]
 pub(super) fn gather(extra: &Extra<'_>, span: &Span, to: &mut [f32]) {
+    match Place::of_extra(extra, span) {
+        Place::Line(line) => to.copy_from_slice(line),
+        _ => gather_pixels(extra, span, to),
+    }
+}
+
+/// As [`gather`], pixel by pixel.
+#[inline(always)]
+fn gather_pixels(extra: &Extra<'_>, span: &Span, to: &mut [f32]) {
     let one = extra
         .input
         .segments

@@ -16,7 +16,7 @@ pub fn pointwise(isa: Isa, input: &Input<'_>, tail: &Tail<'_>, out: &mut Out<'_,
     let grid = Grid::choose([rows, width, 1], channels, 1, work);
     let from = Extra {
         input: *input,
-        width: width.max(2),
+        width,
     };
     out.for_parts(grid, |mut part| {
         for row in part.rows() {

@@ -124,8 +124,8 @@ impl Pixels for DepthToSpace<'_> {
                     let n = pixel.len().min(line.len());
                     copy(&line[..n], &mut pixel[..n]);
                 } else {
-                    for (to, from) in pixel.iter_mut().zip(line.iter().step_by(step)) {
-                        *to = *from;
+                    for (to, from) in pixel.iter_mut().zip(line.chunks(step)) {
+                        *to = from[0];
                     }
                 }
                 sub += 1;
