@@ -8,6 +8,7 @@ use super::operand::Source;
 use crate::func::Func;
 
 /// Loops over a function of one operand: `each!(x: 0 => value)`.
+#[rustfmt::skip] // nested macros: each run of rustfmt would indent them further
 macro_rules! unary {
     ($s:ident, $func:expr, $each:ident) => {{
         use crate::func::Func::*;
@@ -16,10 +17,10 @@ macro_rules! unary {
         let zero = s.splat(0.0);
         let one = s.splat(1.0);
         macro_rules! with {
-                                                    ($x:ident, $value:expr) => {
-                                                        $each!($x: 0 => $value)
-                                                    };
-                                                }
+            ($x:ident, $value:expr) => {
+                $each!($x: 0 => $value)
+            };
+        }
         match $func {
             Relu => with!(x, s.max(zero, x)),
             LeakyRelu(a) => with!(x, s.select(s.lt(x, zero), s.mul(x, s.splat(a)), x)),
@@ -90,6 +91,7 @@ macro_rules! unary {
 }
 
 /// Loops over a function of two operands: `each!(x: 0, y: 1 => value)`.
+#[rustfmt::skip] // nested macros: each run of rustfmt would indent them further
 macro_rules! binary {
     ($s:ident, $func:expr, $each:ident) => {{
         use crate::func::Func::*;
@@ -98,10 +100,10 @@ macro_rules! binary {
         let zero = s.splat(0.0);
         let one = s.splat(1.0);
         macro_rules! with {
-                                                    ($x:ident, $y:ident, $value:expr) => {
-                                                        $each!($x: 0, $y: 1 => $value)
-                                                    };
-                                                }
+            ($x:ident, $y:ident, $value:expr) => {
+                $each!($x: 0, $y: 1 => $value)
+            };
+        }
         macro_rules! truth {
             ($x:ident, $y:ident, $mask:expr) => {
                 with!($x, $y, s.select($mask, one, zero))
