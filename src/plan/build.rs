@@ -110,12 +110,17 @@ struct Planner<'a> {
     graph: &'a Graph,
     options: &'a Options,
     phases: Vec<Phase>,
-    /// What was counted before: panels of other widths mostly have the same pools.
-    counted: RefCell<HashMap<Counted, live::Usage>>,
+    /// The last count for each phase, strip and whether there are delays: panels of another width
+    /// mostly have the same pools.
+    counted: RefCell<HashMap<(usize, u64, bool), Counted>>,
 }
 
-/// What the slots of a phase depend on: its index, the strip, the pace, the pools.
-type Counted = (usize, u64, Vec<Pace>, Vec<Option<usize>>);
+/// Slots, and what they depend on.
+struct Counted {
+    pace: Vec<Pace>,
+    pool_of: Vec<Option<usize>>,
+    usage: live::Usage,
+}
 
 impl<'a> Planner<'a> {
     fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
@@ -309,19 +314,32 @@ impl<'a> Planner<'a> {
     ) -> (Vec<Pace>, live::Usage) {
         let sweep = &self.phases[p].sweep;
         let settled = |pace: &[Pace]| {
-            let key = (p, strip, pace.to_vec(), pool_of.to_vec());
+            let key = (p, strip, pace.iter().any(|p| p.delay > 0));
             let mut counted = self.counted.borrow_mut();
-            let usage = || {
-                live::usage(
-                    sweep,
+            if let Some(known) = counted.get(&key)
+                && known.pace == pace
+                && known.pool_of == pool_of
+            {
+                return known.usage.clone();
+            }
+            let usage = live::usage(
+                sweep,
+                pace,
+                strip,
+                pool_of,
+                slot_bytes.len(),
+                Limit::Settled,
+            );
+            let (pace, pool_of) = (pace.to_vec(), pool_of.to_vec());
+            counted.insert(
+                key,
+                Counted {
                     pace,
-                    strip,
                     pool_of,
-                    slot_bytes.len(),
-                    Limit::Settled,
-                )
-            };
-            counted.entry(key).or_insert_with(usage).clone()
+                    usage: usage.clone(),
+                },
+            );
+            usage
         };
         let bytes = |u: &live::Usage| {
             let pools = u.slots.iter().zip(slot_bytes);

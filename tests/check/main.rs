@@ -85,7 +85,9 @@ fn plans_are_of_their_graph() {
     reject("a node less", &|g| drop(g.nodes.pop()));
     reject("a node more", &|g| g.nodes.push(g.nodes[0].clone()));
     reject("an output more", &|g| g.outputs.push(g.outputs[0]));
-    reject("an output less", &|g| drop(g.outputs.remove(0)));
+    reject("an output less", &|g| {
+        let _ = g.outputs.remove(0);
+    });
     reject("no inputs", &|g| g.inputs.clear());
     for k in 0..base.tensors.len() {
         let name = &base.tensors[k].name;
