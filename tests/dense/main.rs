@@ -157,13 +157,13 @@ fn faults() {
         ),
         (
             op("Expand", 13, &[]),
-            vec![&x, &list(&[1 << 39, 1, 1, 4, 4])],
-            "2^40 elements",
+            vec![&x, &list(&[1 << 39, 1 << 9, 1, 4, 4])],
+            "2^48 elements",
         ),
         (
             op("Tile", 13, &[]),
             vec![&x, &list(&[i64::MAX, 1, 1, 1])],
-            "2^40 elements",
+            "2^40 along an axis",
         ),
         (
             op("Transpose", 13, &[("perm", ints(&[0, 0, 1, 2]))]),
