@@ -8,9 +8,10 @@ use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
+use stripmill::func::Func;
 use stripmill::kernels::{
-    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, Segment, Tail, conv, depthwise,
-    depthwise_len, packed_len,
+    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, ProgramArg, Segment, Tail, conv,
+    depthwise, depthwise_len, packed_len,
 };
 
 /// A convolution over a strip of `rows` output rows, padded to the input's size over the stride.
@@ -23,6 +24,8 @@ struct Layer {
     kernel: usize,
     stride: usize,
     depthwise: bool,
+    /// Whether a Relu follows.
+    relu: bool,
 }
 
 const fn layer(
@@ -41,23 +44,37 @@ const fn layer(
         kernel,
         stride,
         depthwise: false,
+        relu: false,
     }
 }
 
 const LAYERS: &[Layer] = &[
     layer("3x3 64 to 64, 1024 wide", [8, 1024], [64, 64], 3, 1),
+    Layer {
+        relu: true,
+        ..layer("3x3 64 to 64, 1024, Relu", [8, 1024], [64, 64], 3, 1)
+    },
     layer("3x3 128 to 128, 512 wide", [8, 512], [128, 128], 3, 1),
     layer("3x3 512 to 512, 64 wide", [8, 64], [512, 512], 3, 1),
     layer("3x3 512 to 512, 14 wide", [14, 14], [512, 512], 3, 1),
     layer("3x3 s2 64 to 128, 512 wide", [8, 512], [64, 128], 3, 2),
     layer("3x3 3 to 64, 1024 wide", [8, 1024], [3, 64], 3, 1),
+    Layer {
+        relu: true,
+        ..layer("3x3 3 to 64, 1024, Relu", [8, 1024], [3, 64], 3, 1)
+    },
     layer("7x7 s2 3 to 64, 512 wide", [8, 512], [3, 64], 7, 2),
     layer("1x1 64 to 256, 256 wide", [8, 256], [64, 256], 1, 1),
+    Layer {
+        relu: true,
+        ..layer("1x1 64 to 256, 256, Relu", [8, 256], [64, 256], 1, 1)
+    },
     layer("1x1 256 to 64, 256 wide", [8, 256], [256, 64], 1, 1),
     layer("1x1 512 to 2048, 32 wide", [8, 32], [512, 2048], 1, 1),
     layer("1x1 144 to 24, 512 wide", [8, 512], [144, 24], 1, 1),
     layer("3x3 64 to 32, 224 wide", [8, 224], [64, 32], 3, 1),
     layer("3x3 64 to 48, 512 wide", [8, 512], [64, 48], 3, 1),
+    layer("3x3 64 to 3, 1024 wide", [8, 1024], [64, 3], 3, 1),
     layer("9x9 32 to 3, 1024 wide", [8, 1024], [32, 3], 9, 1),
     Layer {
         depthwise: true,
@@ -169,7 +186,9 @@ impl Layer {
             rows: &mut rows,
             channels: self.cout,
         };
-        let program = Program::default();
+        let relu = [(Func::Relu, [ProgramArg::Input(0); 3])];
+        let program = Program::compile(if self.relu { &relu } else { &[] }, Vec::new());
+        let program = program.expect("a program");
         let tail = Tail {
             program: &program,
             extras: &[],

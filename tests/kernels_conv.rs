@@ -478,6 +478,10 @@ fn segments_and_groups() {
         (segments(&[(70, 1..67)]), 132, 2),
         (segments(&[(96, 0..96)]), 192, 4),
         (segments(&[(1030, 3..1030), (5, 0..5)]), 9, 1),
+        (segments(&[(1050, 3..1050), (40, 2..23)]), 3, 1),
+        (segments(&[(40, 3..20), (30, 0..30)]), 2, 1),
+        (segments(&[(50, 1..49)]), 3, 3),
+        (segments(&[(70, 0..70), (9, 0..9)]), 4, 1),
     ] {
         let mut case = case(16, 1, cout, 3);
         (case.segments, case.groups) = (list, groups);
@@ -518,6 +522,7 @@ fn transposed() {
             (vec![(5, 0..5)], 3, 1),
             (vec![(8, 0..8), (5, 1..5)], 36, 2),
             (vec![(16, 0..16)], 33, 1),
+            (vec![(16, 0..16), (17, 0..17)], 3, 1),
         ] {
             let (rows, cols, segments) = (axis(4), axis(17), list);
             let case = Case {

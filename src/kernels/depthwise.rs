@@ -118,8 +118,6 @@ impl Kernel for Job<'_> {
         let cols = self.part.cols();
         let clamp = |x: usize| x.clamp(cols.start, cols.end);
         let regular = clamp(self.cols.regular.start)..clamp(self.cols.regular.end);
-        let tiles = regular.len().div_ceil(TILE.min(S::TILE));
-        let cut = |tile: usize| regular.start + tile * regular.len() / tiles;
         for x in (cols.start..regular.start).chain(regular.end..cols.end) {
             for row in self.part.rows() {
                 s.run(Edge {
@@ -130,9 +128,11 @@ impl Kernel for Job<'_> {
             }
             self.finish(s, x..x + 1);
         }
-        for tile in 0..tiles {
-            self.tile(s, cut(tile), cut(tile + 1) - cut(tile));
-            self.finish(s, cut(tile)..cut(tile + 1));
+        let mut x = regular.start;
+        while x < regular.end {
+            let end = x + self.tile(s, x, regular.end - x);
+            self.finish(s, x..end);
+            x = end;
         }
     }
 }
@@ -141,19 +141,19 @@ impl Kernel for Job<'_> {
 const CHUNK: usize = 128;
 
 impl Job<'_> {
+    /// Makes at most `most` regular columns from `first` on; gives how many.
     #[inline(always)]
-    fn tile<S: Simd>(&mut self, s: S, first: usize, pixels: usize) {
-        macro_rules! tiles {
-            ($($n:literal)+) => {
-                match pixels {
-                    $($n => if $n <= S::TILE {
-                        s.run(Tile::<$n> { job: self, first });
-                    },)+
-                    _ => unreachable!("a tile of {pixels} pixels"),
+    fn tile<S: Simd>(&mut self, s: S, first: usize, most: usize) -> usize {
+        macro_rules! heights {
+            ($($p:literal)+) => {$(
+                if $p <= S::TILE && $p <= most {
+                    s.run(Tile::<$p> { job: self, first });
+                    return $p;
                 }
-            };
+            )+};
         }
-        tiles!(1 2 3 4 5 6 7 8);
+        heights!(8 6 4 2 1);
+        unreachable!("a tile of no pixels")
     }
 
     /// Applies the tail to some columns of all rows.
@@ -208,13 +208,10 @@ impl<const P: usize> Kernel for Tile<'_, '_, P> {
                         channels,
                     };
                     for c in (chunk..end).step_by(2 * S::LANES) {
-                        match end - c {
-                            n if n >= 2 * S::LANES => {
-                                vectors.make::<S, P, 2>(s, c, 2 * S::LANES, out)
-                            }
-                            n if n > S::LANES => vectors.make::<S, P, 2>(s, c, n, out),
-                            n if n == S::LANES => vectors.make::<S, P, 1>(s, c, S::LANES, out),
-                            n => vectors.make::<S, P, 1>(s, c, n, out),
+                        if end - c >= 2 * S::LANES {
+                            vectors.make::<S, P>(s, c, 2 * S::LANES, out);
+                        } else {
+                            vectors.make::<S, P>(s, c, end - c, out);
                         }
                     }
                 }
@@ -238,17 +235,11 @@ struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    /// Makes channels `c..c + n` of the segment, at most `V` vectors.
+    /// Makes channels `c..c + n` of the segment, at most two vectors.
     #[inline(always)]
-    fn make<S: Simd, const P: usize, const V: usize>(
-        &self,
-        s: S,
-        c: usize,
-        n: usize,
-        out: &mut [f32],
-    ) {
+    fn make<S: Simd, const P: usize>(&self, s: S, c: usize, n: usize, out: &mut [f32]) {
         let at = self.base + c;
-        let mut tile = DepthTile::<S, P, V>::new(s, &self.biases[at..][..n]);
+        let mut tile = DepthTile::<S, P, 2>::new(s, &self.biases[at..][..n]);
         for (ky, x) in self.rows.iter().enumerate() {
             if let Some(x) = x {
                 let weights = &self.weights[ky * self.spread.taps * self.channels + at..];

@@ -7,6 +7,9 @@ pub(super) const BLOCK: usize = 32;
 /// The width of a group's last block where it has few channels.
 pub(super) const HALF: usize = 16;
 
+/// The most output channels of a group that are computed as dot products.
+const NARROW: usize = 4;
+
 /// A convolution's weights: `[cout, cin/groups, kh, kw]`, transposed `[cin, cout/groups, kh, kw]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvShape {
@@ -33,7 +36,7 @@ pub(super) struct Block {
     pub(super) first: usize,
     /// Output channels.
     pub(super) channels: usize,
-    /// Channels with the padding: weights of a tap and input channel.
+    /// Channels with the padding.
     pub(super) width: usize,
     /// Padded output channels before it.
     pub(super) before: usize,
@@ -69,13 +72,25 @@ impl ConvShape {
             group,
             first: group * self.group_cout() + first,
             channels,
-            width: if channels <= HALF { HALF } else { BLOCK },
+            width: match channels {
+                _ if self.is_narrow() => channels,
+                0..=HALF => HALF,
+                _ => BLOCK,
+            },
             before: group * self.group_width() + first,
         }
     }
 
+    /// Whether lanes are input channels, because too few output channels would fill a vector.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.group_cout() <= NARROW && self.group_cin() >= HALF
+    }
+
     /// Padded output channels of a group.
     fn group_width(&self) -> usize {
+        if self.is_narrow() {
+            return self.group_cout();
+        }
         self.group_cout().next_multiple_of(HALF)
     }
 
@@ -93,8 +108,9 @@ pub fn packed_len(shape: &ConvShape) -> usize {
 /// Floats of each of a block's channels that are read at once.
 const PIECE: usize = 1024;
 
-/// Packs a convolution's weights: for each block of output channels `[ky][kx][channel][lane]`, then
-/// all biases, with zeros for the channels that pad a block. `scale` multiplies each output
+/// Packs a convolution's weights: for each block of output channels `[ky][kx][channel][lane]` (where
+/// there are few output channels `[ky][kx][lane][channel]`), then all biases, with zeros for the
+/// channels that pad a block. `scale` multiplies each output
 /// channel's weights. `read` gives the floats from a place in the weights on.
 ///
 /// # Panics
@@ -115,13 +131,19 @@ pub fn pack_conv(
     for block in (0..shape.blocks()).map(|i| shape.block(i)) {
         let lanes = block.first..block.first + block.channels;
         let packed = &mut weights[block.before * shape.depth()..][..block.width * shape.depth()];
+        let (step, pitch) = if shape.is_narrow() {
+            (1, cin)
+        } else {
+            (block.width, 1)
+        };
         // `scratch` has `n` weights of each lane, from weight `from` of the lane on.
         let mut pack = |scratch: &[f32], from: usize, n: usize| {
             for i in 0..n {
                 let (channel, tap) = ((from + i) / taps, (from + i) % taps);
-                let packed = &mut packed[(tap * cin + channel) * block.width..];
+                let packed = &mut packed[tap * cin * block.width..];
                 for (lane, co) in lanes.clone().enumerate() {
-                    packed[lane] = scratch[lane * n + i] * scale.map_or(1.0, |scale| scale[co]);
+                    let weight = scratch[lane * n + i] * scale.map_or(1.0, |scale| scale[co]);
+                    packed[channel * step + lane * pitch] = weight;
                 }
             }
         };

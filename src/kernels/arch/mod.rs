@@ -26,6 +26,11 @@ mod avx512;
     reason = "bounds are checked once for a row of taps, not in the loop"
 )]
 pub(crate) mod depth;
+#[expect(
+    unsafe_code,
+    reason = "bounds are checked once for a run of channels, not in the loop"
+)]
+pub(crate) mod dots;
 #[expect(unsafe_code, reason = "parts write disjoint elements of the same rows")]
 pub(crate) mod parts;
 mod portable;

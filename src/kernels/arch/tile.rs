@@ -1,90 +1,135 @@
-//! The register tile: what convolutions spend their time in.
+//! Register tiles: what convolutions spend their time in.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::Simd;
 use super::parts::{Columns, Part};
 
-/// Sums of `P` pixels × `V` vectors of channels, kept in registers.
-///
-/// Every sum is one chain of fused multiply-adds, in the order of the calls.
+/// `n` adjacent floats of each of `P` pixels.
+pub(crate) struct Runs<'a, const P: usize> {
+    at: [*const f32; P],
+    n: usize,
+    _floats: PhantomData<&'a [f32]>,
+}
+
+impl<'a, const P: usize> Runs<'a, P> {
+    /// Pixels `step` apart.
+    #[inline(always)]
+    pub(crate) fn even(x: &'a [f32], step: usize, n: usize) -> Self {
+        let x = &x[..(P - 1) * step + n];
+        let mut at = [x.as_ptr(); P];
+        for (p, at) in at.iter_mut().enumerate() {
+            *at = x[p * step..].as_ptr();
+        }
+        Runs {
+            at,
+            n,
+            _floats: PhantomData,
+        }
+    }
+
+    /// Pixels anywhere.
+    #[inline(always)]
+    pub(crate) fn each(x: &[&'a [f32]; P], n: usize) -> Self {
+        let mut at = [x[0].as_ptr(); P];
+        for (x, at) in x.iter().zip(&mut at) {
+            *at = x[..n].as_ptr();
+        }
+        Runs {
+            at,
+            n,
+            _floats: PhantomData,
+        }
+    }
+
+    /// Where the runs begin: [`Self::len`] floats of each can be read.
+    #[inline(always)]
+    pub(super) fn at(&self) -> [*const f32; P] {
+        self.at
+    }
+
+    /// Floats of each run.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.n
+    }
+}
+
+/// Sums of `P` pixels × some output channels, kept in registers.
+pub(crate) trait Sums<S: Simd, const P: usize> {
+    /// Sums with this bias, over weights whose rows are `pitch` apart.
+    fn new(s: S, bias: &[f32], pitch: usize) -> Self;
+
+    /// Adds the products of the pixels' channels and a tap's weights from `channel` on.
+    fn add(&mut self, x: &Runs<'_, P>, weights: &[f32], channel: usize);
+
+    /// Writes the sums of the first `count` pixels to `channels` of `cols`.
+    fn store(
+        self,
+        to: &mut Part<'_>,
+        row: usize,
+        cols: Columns,
+        count: usize,
+        channels: Range<usize>,
+    );
+}
+
+/// What lanes hold, and so the order of weights and of sums.
+pub(crate) trait Layout {
+    /// The sums of this layout.
+    type Sums<S: Simd, const P: usize>: Sums<S, P>;
+}
+
+/// Lanes are output channels, `V` vectors of them. Weights are `[channel][lane]`. Every sum is one
+/// chain of fused multiply-adds that begins with the bias.
+pub(crate) struct Lanes<const V: usize>;
+
+impl<const V: usize> Layout for Lanes<V> {
+    type Sums<S: Simd, const P: usize> = Tile<S, P, V>;
+}
+
+/// The sums of [`Lanes`].
 pub(crate) struct Tile<S: Simd, const P: usize, const V: usize> {
     s: S,
+    pitch: usize,
     sums: [[S::F32; V]; P],
 }
 
-impl<S: Simd, const P: usize, const V: usize> Tile<S, P, V> {
-    /// Channels of the tile.
-    pub(crate) const CHANNELS: usize = V * S::LANES;
-
-    /// All pixels begin with the bias.
+impl<S: Simd, const P: usize, const V: usize> Sums<S, P> for Tile<S, P, V> {
     #[inline(always)]
-    pub(crate) fn new(s: S, bias: &[f32]) -> Self {
+    fn new(s: S, bias: &[f32], pitch: usize) -> Self {
+        assert!(pitch >= V * S::LANES);
         let mut first = [s.splat(0.0); V];
         for (v, first) in first.iter_mut().enumerate() {
             *first = s.load(&bias[v * S::LANES..]);
         }
         Tile {
             s,
+            pitch,
             sums: [first; P],
         }
     }
 
-    /// Adds `Σ x[p · step + i] · weights[i · block + c]` over `i < n` to channel `c` of pixel `p`.
     #[inline(always)]
-    pub(crate) fn add_even(
-        &mut self,
-        x: &[f32],
-        step: usize,
-        n: usize,
-        weights: &[f32],
-        block: usize,
-    ) {
-        assert!(n > 0 && block >= Self::CHANNELS);
-        let x = &x[..(P - 1) * step + n];
-        let weights = &weights[..(n - 1) * block + Self::CHANNELS];
-        let mut pixels = [x.as_ptr(); P];
-        for (p, pixel) in pixels.iter_mut().enumerate() {
-            *pixel = x[p * step..].as_ptr();
+    fn add(&mut self, x: &Runs<'_, P>, weights: &[f32], channel: usize) {
+        let (s, n, pitch) = (self.s, x.n, self.pitch);
+        if n == 0 {
+            return;
         }
-        // SAFETY: both slices were cut to what is read: `x` at `p · step + i` and the weights at
-        // `i · block` and the tile's channels from there, for `p < P` and `i < n`.
-        unsafe { self.add(pixels, n, weights.as_ptr(), block) }
-    }
-
-    /// Adds `Σ x[p][i] · weights[i · block + c]` over `i < n` to channel `c` of pixel `p`.
-    #[inline(always)]
-    pub(crate) fn add_each(&mut self, x: &[&[f32]; P], n: usize, weights: &[f32], block: usize) {
-        assert!(n > 0 && block >= Self::CHANNELS);
-        let weights = &weights[..(n - 1) * block + Self::CHANNELS];
-        let mut pixels = [x[0].as_ptr(); P];
-        for (p, pixel) in pixels.iter_mut().enumerate() {
-            *pixel = x[p][..n].as_ptr();
-        }
-        // SAFETY: each pixel was cut to `n` elements, and the weights as in `add_even`.
-        unsafe { self.add(pixels, n, weights.as_ptr(), block) }
-    }
-
-    /// The sums of all pixels over `i < n`.
-    ///
-    /// # Safety
-    ///
-    /// `n` elements of each pixel can be read, and `CHANNELS` weights at `i · block` for `i < n`.
-    #[inline(always)]
-    unsafe fn add(&mut self, pixels: [*const f32; P], n: usize, weights: *const f32, block: usize) {
-        let s = self.s;
+        let weights = &weights[channel * pitch..][..(n - 1) * pitch + V * S::LANES];
         for i in 0..n {
             let mut w = [s.splat(0.0); V];
             for (v, w) in w.iter_mut().enumerate() {
-                // SAFETY: lanes of a vector of the tile's channels at `i · block`.
+                // SAFETY: the slice was cut to `V` vectors of the last of `n` rows.
                 let lanes = unsafe {
-                    let at = weights.add(i * block + v * S::LANES);
+                    let at = weights.as_ptr().add(i * pitch + v * S::LANES);
                     std::slice::from_raw_parts(at, S::LANES)
                 };
                 *w = s.load(lanes);
             }
-            for (sums, pixel) in self.sums.iter_mut().zip(&pixels) {
-                // SAFETY: `i < n` elements of each pixel can be read.
+            for (sums, pixel) in self.sums.iter_mut().zip(&x.at) {
+                // SAFETY: each run has `n` floats.
                 let x = s.splat(unsafe { *pixel.add(i) });
                 for (sum, &w) in sums.iter_mut().zip(&w) {
                     *sum = s.fma(x, w, *sum);
@@ -93,26 +138,29 @@ impl<S: Simd, const P: usize, const V: usize> Tile<S, P, V> {
         }
     }
 
-    /// Writes the sums to `to`: of pixel `p`, channels `channels` at column `col + p · step`.
     #[inline(always)]
-    pub(crate) fn store(
+    fn store(
         self,
         to: &mut Part<'_>,
         row: usize,
         cols: Columns,
+        count: usize,
         channels: Range<usize>,
     ) {
         let n = channels.len();
-        assert!(n <= Self::CHANNELS);
-        let (to, step) = to.lattice(row, cols, P, channels);
-        for p in 0..P {
-            for v in 0..V {
+        assert!(n <= V * S::LANES && count <= P);
+        let (to, step) = to.lattice(row, cols, count, channels);
+        for (p, sums) in self.sums.iter().enumerate() {
+            for (v, &sum) in sums.iter().enumerate() {
                 let lanes = n.saturating_sub(v * S::LANES).min(S::LANES);
-                // SAFETY: `n` channels of each of `P` pixels, `step` apart, can be written.
-                let to = unsafe {
-                    std::slice::from_raw_parts_mut(to.add(p * step + v * S::LANES), lanes)
-                };
-                self.s.store_partial(self.sums[p][v], to);
+                if p < count {
+                    // SAFETY: `n` channels of `count` pixels, `step` apart, can be written.
+                    let to = unsafe {
+                        let at = to.add(p * step + v * S::LANES);
+                        std::slice::from_raw_parts_mut(at, lanes)
+                    };
+                    self.s.store_partial(sum, to);
+                }
             }
         }
     }
