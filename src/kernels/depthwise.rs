@@ -239,7 +239,7 @@ impl Vectors<'_> {
     #[inline(always)]
     fn make<S: Simd, const P: usize>(&self, s: S, c: usize, n: usize, out: &mut [f32]) {
         let at = self.base + c;
-        let mut tile = DepthTile::<S, P, 2>::new(s, &self.biases[at..][..n]);
+        let mut tile = DepthTile::<S, P>::new(s, &self.biases[at..][..n]);
         for (ky, x) in self.rows.iter().enumerate() {
             if let Some(x) = x {
                 let weights = &self.weights[ky * self.spread.taps * self.channels + at..];

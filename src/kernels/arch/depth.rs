@@ -2,8 +2,11 @@
 
 use super::Simd;
 
+/// Vectors of channels.
+const V: usize = 2;
+
 /// Sums of `P` pixels × `V` vectors of channels, kept in registers.
-pub(crate) struct DepthTile<S: Simd, const P: usize, const V: usize> {
+pub(crate) struct DepthTile<S: Simd, const P: usize> {
     s: S,
     /// Channels, at most `V` vectors of them.
     lanes: usize,
@@ -18,7 +21,7 @@ pub(crate) struct Spread {
     pub(crate) taps: usize,
 }
 
-impl<S: Simd, const P: usize, const V: usize> DepthTile<S, P, V> {
+impl<S: Simd, const P: usize> DepthTile<S, P> {
     /// All pixels begin with the bias, which has as many channels as the tile.
     #[inline(always)]
     pub(crate) fn new(s: S, bias: &[f32]) -> Self {
