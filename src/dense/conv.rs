@@ -22,7 +22,8 @@ impl Channels {
 }
 
 /// Checks what `Conv` and `ConvTranspose` share: ranks, groups, the window's size, the bias.
-/// `made` counts output channels of one group, given the number of groups.
+/// `of_weight` says how many channels one of so many groups reads and makes, by the weight's
+/// lengths, if they fit.
 fn channels(
     op: &Op,
     inputs: &Inputs<'_>,
@@ -60,8 +61,9 @@ fn channels(
     Ok(Channels { groups, read, made })
 }
 
-/// Fills each output plane with its bias, then calls `f` for each input plane it depends on, with
-/// the output plane, the input plane, and which kernel of the weight joins them.
+/// Fills each output plane with its bias, then calls `f` with it, each input plane that it depends
+/// on, and the taps that join the two: those of the weight's kernel number `kernel(m, r)`, for
+/// output channel `m` and the `r`-th channel that its group reads.
 fn planes(
     inputs: &Inputs<'_>,
     y: &mut [f32],
