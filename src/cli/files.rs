@@ -10,7 +10,7 @@ use stripmill::graph::{Graph, Layout, Side, TensorId};
 use stripmill::import::{Dim, Model, Port};
 use stripmill::io::{
     self, Alpha, Bits, Channels, Cropped, FileSink, FileSource, ImageShape, Pad, PadMode, Padded,
-    PendingFile, ReadOptions, RowSink, RowSource, WriteOptions, read_value,
+    PendingFile, ReadOptions, RowSource, WriteOptions, read_value,
 };
 use stripmill::sweep;
 use stripmill::{Error, Result};
