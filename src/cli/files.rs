@@ -10,10 +10,9 @@ use stripmill::graph::{Graph, Layout, Side, TensorId};
 use stripmill::import::{Dim, Model, Port};
 use stripmill::io::{
     self, Alpha, Bits, Channels, Cropped, FileSink, FileSource, ImageShape, Pad, PadMode, Padded,
-    PendingFile, ReadOptions, RowSink, RowSource, WriteOptions, read_value,
+    PendingFile, ReadOptions, RowSource, WriteOptions, read_value,
 };
-use stripmill::plan::Plan;
-use stripmill::sweep::{self, Work};
+use stripmill::sweep;
 use stripmill::{Error, Result};
 
 use super::ports::{Given, Taken};
@@ -229,7 +228,8 @@ impl FileArgs {
                         ..shape
                     };
                     let sink = FileSink::create(&path, kept, &options)?;
-                    Ok(Taken::Image(Cropped::new(sink, shape, crop)?))
+                    let sink = Cropped::new(sink, shape, crop)?;
+                    Ok(Taken::Image { path, sink })
                 }
                 _ if path
                     .extension()
@@ -251,44 +251,10 @@ impl FileArgs {
         graph.outputs.iter().zip(paths).map(create).collect()
     }
 
-    /// Lets rows be reached anywhere of files that go in order, where `plan` cuts panels.
-    pub(super) fn spool(
-        &self,
-        plan: &Plan,
-        inputs: &mut [Given],
-        outputs: &mut [Taken],
-    ) -> Result<()> {
-        let cut = |work: Work| {
-            let phases = plan.phases.iter().filter(|p| p.panels.len() > 1);
-            phases
-                .flat_map(|p| &p.sweep.steps)
-                .any(|step| step.work == work)
-        };
-        let folder = self.folder();
-        for (k, input) in inputs.iter_mut().enumerate() {
-            if let (Given::Image { source, .. }, true) = (input, cut(Work::Load(k))) {
-                source.spool(folder)?;
-            }
-        }
-        for (k, output) in outputs.iter_mut().enumerate() {
-            if let (Taken::Image(sink), true) = (output, cut(Work::Save(k))) {
-                sink.spool(folder)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn folder(&self) -> &Path {
-        let output = self
-            .outputs
-            .first()
-            .and_then(|o| o.to_str())
-            .map_or(Path::new(""), Path::new);
-        let beside = output
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        self.scratch.as_deref().unwrap_or(beside)
+    /// Where rows are kept for the time being.
+    pub(super) fn scratch(&self, outputs: &[Taken]) -> PathBuf {
+        let first = outputs.first().map_or(Path::new("."), Taken::folder);
+        self.scratch.clone().unwrap_or_else(|| first.to_path_buf())
     }
 }
 

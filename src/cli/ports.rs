@@ -1,6 +1,6 @@
 //! What model inputs are given and where model outputs go, before a run takes them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,8 +9,10 @@ use stripmill::exec::{Drain, Feed};
 use stripmill::graph::{Graph, Layout};
 use stripmill::import::Model;
 use stripmill::io::{
-    self, Cropped, FileSink, ImageShape, MemorySource, Pad, RowSink, RowSource, write_value,
+    self, Access, Cropped, FileSink, ImageShape, MemorySource, Pad, RowSink, RowSource, write_value,
 };
+use stripmill::plan::Plan;
+use stripmill::sweep::Work;
 use stripmill::{Error, Result};
 
 /// What a model input is given.
@@ -59,17 +61,28 @@ impl Given {
 /// Where a model output goes.
 #[expect(clippy::large_enum_variant, reason = "there are only a few")]
 pub(super) enum Taken {
-    /// An image, of which a part is kept.
-    Image(Cropped<FileSink>),
+    /// An image file.
+    Image {
+        path: PathBuf,
+        /// Takes all of an image and keeps the part that shows no border.
+        sink: Cropped<FileSink>,
+    },
     /// An array file.
     Array(PathBuf),
 }
 
 impl Taken {
+    /// The folder of its file.
+    pub(super) fn folder(&self) -> &Path {
+        let (Taken::Image { path, .. } | Taken::Array(path)) = self;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+
     /// Bytes of memory that it takes while it is written.
     pub(super) fn memory(&self) -> u64 {
         match self {
-            Taken::Image(sink) => sink.memory(),
+            Taken::Image { sink, .. } => sink.memory(),
             Taken::Array(_) => 0,
         }
     }
@@ -78,8 +91,8 @@ impl Taken {
     fn drain(self, layout: Layout, written: &Written) -> Drain {
         let written = written.clone();
         match (self, layout) {
-            (Taken::Image(sink), Layout::Rows) => Drain::Rows(Box::new(sink)),
-            (Taken::Image(mut sink), Layout::Whole) => Drain::Whole(Box::new(move |view| {
+            (Taken::Image { sink, .. }, Layout::Rows) => Drain::Rows(Box::new(sink)),
+            (Taken::Image { mut sink, .. }, Layout::Whole) => Drain::Whole(Box::new(move |view| {
                 give(view, &mut sink)?;
                 written.add(sink.bytes_written());
                 Ok(())
@@ -116,6 +129,49 @@ fn misfit(model: &Model, inputs: &[(&str, Vec<u64>)]) -> Option<Error> {
             "{need}: --multiple {m} or --multiple auto"
         )))
     })
+}
+
+/// Whether files go in order whose rows `plan` wants to reach anywhere.
+pub(super) fn must_spool(plan: &Plan, inputs: &[Given], outputs: &[Taken]) -> bool {
+    let input = |(k, given): (usize, &Given)| match given {
+        Given::Image { source, .. } => {
+            source.access() == Access::InOrder && cuts(plan, Work::Load(k))
+        }
+        Given::Whole(_) => false,
+    };
+    let output = |(k, taken): (usize, &Taken)| match taken {
+        Taken::Image { sink, .. } => sink.access() == Access::InOrder && cuts(plan, Work::Save(k)),
+        Taken::Array(_) => false,
+    };
+    inputs.iter().enumerate().any(input) || outputs.iter().enumerate().any(output)
+}
+
+/// Lets rows be reached anywhere where `plan` wants that, by way of files in `folder`.
+pub(super) fn spool(
+    plan: &Plan,
+    inputs: &mut [Given],
+    outputs: &mut [Taken],
+    folder: &Path,
+) -> Result<()> {
+    for (k, input) in inputs.iter_mut().enumerate() {
+        if let (Given::Image { source, .. }, true) = (input, cuts(plan, Work::Load(k))) {
+            source.spool(folder)?;
+        }
+    }
+    for (k, output) in outputs.iter_mut().enumerate() {
+        if let (Taken::Image { sink, .. }, true) = (output, cuts(plan, Work::Save(k))) {
+            sink.spool(folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether `work` is done in panels.
+fn cuts(plan: &Plan, work: Work) -> bool {
+    let phases = plan.phases.iter().filter(|p| p.panels.len() > 1);
+    phases
+        .flat_map(|p| &p.sweep.steps)
+        .any(|step| step.work == work)
 }
 
 /// Feeds and drains, in the graph's order, and how much is written that a run does not know of.

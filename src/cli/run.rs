@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde::Serialize;
 use stripmill::exec::{self, Engine};
 use stripmill::import::Model;
-use stripmill::io::PendingFile;
+use stripmill::io::{PendingFile, check_scratch};
 use stripmill::kernels::Isa;
 use stripmill::plan::{self, Plan};
 use stripmill::{Error, Result};
@@ -79,16 +79,21 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         .map(Given::memory)
         .chain(outputs.iter().map(Taken::memory))
         .sum();
-    let options = args.tiling.options(io);
-    let mut engine = {
-        let plan = plan::plan(&graph, &options)?;
-        Engine::new(graph, plan, isa)?
-    };
+    let scratch = args.files.scratch(&outputs);
+    let mut options = args.tiling.options(io);
+    let mut plan = plan::plan(&graph, &options)?;
+    if options.panels.is_none() && ports::must_spool(plan.plan(), &inputs, &outputs) {
+        // where rows cannot be kept, one panel may still do
+        if let Err(e) = check_scratch(&scratch) {
+            options.panels = Some(1);
+            plan = plan::plan(&graph, &options).map_err(|_| e)?;
+        }
+    }
+    let mut engine = Engine::new(graph, plan, isa)?;
     let open_seconds = opened.elapsed().as_secs_f64();
 
     let started = Instant::now();
-    args.files
-        .spool(engine.plan().plan(), &mut inputs, &mut outputs)?;
+    ports::spool(engine.plan().plan(), &mut inputs, &mut outputs, &scratch)?;
     let (feeds, drains, written) = ports::connect(engine.graph(), inputs, outputs)?;
     let mut progress = Progress::new(args.progress);
     let mut took = engine.run(feeds, drains, &mut |turns, of| {

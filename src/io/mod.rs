@@ -31,6 +31,7 @@ pub use file::{FileSink, FileSource};
 pub use memory::{FnSource, Layout, MemorySink, MemorySource};
 pub use npy::{read_value, write_value};
 pub use output::PendingFile;
+pub use spool::check_scratch;
 
 pub(crate) mod mapped;
 

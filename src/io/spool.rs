@@ -32,15 +32,7 @@ impl Spool {
     /// Takes the space for all rows at once, so that a full disk is an error before work starts.
     pub(super) fn create(folder: &Path, shape: ImageShape, sample: Sample) -> Result<Self> {
         let at = |e| Error::io(folder, e);
-        let file = tempfile::tempfile_in(folder).map_err(at)?;
-        let kind = rustix::fs::fstatfs(&file).map_err(|e| at(e.into()))?.f_type as u64;
-        if matches!(kind, TMPFS | RAMFS) {
-            return Err(Error::Usage(format!(
-                "{}: this folder is kept in memory, and rows spooled there would take what the \
-                 budget spares: name a folder on a disk",
-                folder.display()
-            )));
-        }
+        let file = scratch_file(folder)?;
         reserve(&file, shape.elements() * sample.size()).map_err(at)?;
         Ok(Spool {
             file,
@@ -136,6 +128,29 @@ impl Spool {
     pub(super) fn bytes_read(&self) -> u64 {
         self.read
     }
+}
+
+/// Whether rows can be spooled in `folder`, as far as there is space.
+///
+/// # Errors
+/// [`Error::Io`] naming the folder; [`Error::Usage`] where it is kept in memory.
+pub fn check_scratch(folder: impl AsRef<Path>) -> Result<()> {
+    scratch_file(folder.as_ref()).map(drop)
+}
+
+/// An unlinked file on a disk.
+fn scratch_file(folder: &Path) -> Result<File> {
+    let at = |e| Error::io(folder, e);
+    let file = tempfile::tempfile_in(folder).map_err(at)?;
+    let kind = rustix::fs::fstatfs(&file).map_err(|e| at(e.into()))?.f_type as u64;
+    if matches!(kind, TMPFS | RAMFS) {
+        return Err(Error::Usage(format!(
+            "{}: this folder is kept in memory, and rows spooled there would take what the \
+             budget spares: name a folder on a disk",
+            folder.display()
+        )));
+    }
+    Ok(file)
 }
 
 /// Where columns `part` of a row of columns `cols` stand among its floats.
