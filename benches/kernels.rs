@@ -10,9 +10,17 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use stripmill::func::Func;
 use stripmill::kernels::{
-    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, ProgramArg, Segment, Tail, conv,
-    depthwise, depthwise_len, packed_len,
+    Cols, ConvShape, Input, Isa, Out, PATCH, PackedConv, Phase, Program, ProgramArg, Segment, TILE,
+    Tail, Tiles, conv, depthwise, depthwise_len, packed_len, winograd, winograd_len,
 };
+
+/// Which kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Direct,
+    Winograd,
+    Depthwise,
+}
 
 /// A convolution over a strip of `rows` output rows, padded to the input's size over the stride.
 struct Layer {
@@ -23,7 +31,7 @@ struct Layer {
     cout: usize,
     kernel: usize,
     stride: usize,
-    depthwise: bool,
+    kind: Kind,
     /// Whether a Relu follows.
     relu: bool,
 }
@@ -43,8 +51,15 @@ const fn layer(
         cout,
         kernel,
         stride,
-        depthwise: false,
+        kind: Kind::Direct,
         relu: false,
+    }
+}
+
+const fn tiled(name: &'static str, size: [usize; 2], channels: [usize; 2]) -> Layer {
+    Layer {
+        kind: Kind::Winograd,
+        ..layer(name, size, channels, 3, 1)
     }
 }
 
@@ -57,6 +72,22 @@ const LAYERS: &[Layer] = &[
     layer("3x3 128 to 128, 512 wide", [8, 512], [128, 128], 3, 1),
     layer("3x3 512 to 512, 64 wide", [8, 64], [512, 512], 3, 1),
     layer("3x3 512 to 512, 14 wide", [14, 14], [512, 512], 3, 1),
+    tiled("F4 64 to 64, 1024 wide", [8, 1024], [64, 64]),
+    tiled("F4 64 to 64, 1024, 4 rows", [4, 1024], [64, 64]),
+    Layer {
+        relu: true,
+        ..tiled("F4 64 to 64, 1024, Relu", [8, 1024], [64, 64])
+    },
+    tiled("F4 128 to 128, 512 wide", [8, 512], [128, 128]),
+    tiled("F4 256 to 256, 256 wide", [32, 256], [256, 256]),
+    tiled("F4 512 to 512, 64 wide", [64, 64], [512, 512]),
+    tiled("F4 1024 to 1024, 48 wide", [48, 48], [1024, 1024]),
+    tiled("F4 64 to 32, 224 wide", [8, 224], [64, 32]),
+    tiled("F4 160 to 32, 224 wide", [8, 224], [160, 32]),
+    tiled("F4 192 to 64, 224 wide", [8, 224], [192, 64]),
+    tiled("F4 16 to 16, 512 wide", [8, 512], [16, 16]),
+    tiled("F4 32 to 32, 512 wide", [8, 512], [32, 32]),
+    tiled("F4 64 to 48, 512 wide", [8, 512], [64, 48]),
     layer("3x3 s2 64 to 128, 512 wide", [8, 512], [64, 128], 3, 2),
     layer("3x3 3 to 64, 1024 wide", [8, 1024], [3, 64], 3, 1),
     Layer {
@@ -77,19 +108,19 @@ const LAYERS: &[Layer] = &[
     layer("3x3 64 to 3, 1024 wide", [8, 1024], [64, 3], 3, 1),
     layer("9x9 32 to 3, 1024 wide", [8, 1024], [32, 3], 9, 1),
     Layer {
-        depthwise: true,
+        kind: Kind::Depthwise,
         ..layer("depthwise 3x3 144, 512 wide", [8, 512], [144, 144], 3, 1)
     },
     Layer {
-        depthwise: true,
+        kind: Kind::Depthwise,
         ..layer("depthwise 3x3 s2 96, 512 wide", [8, 512], [96, 96], 3, 2)
     },
     Layer {
-        depthwise: true,
+        kind: Kind::Depthwise,
         ..layer("depthwise 3x3 144, 64 wide", [4, 64], [144, 144], 3, 1)
     },
     Layer {
-        depthwise: true,
+        kind: Kind::Depthwise,
         ..layer("depthwise 5x5 240, 128 wide", [8, 128], [240, 240], 5, 1)
     },
 ];
@@ -155,7 +186,10 @@ impl Layer {
 
     /// Multiply-adds of a call.
     fn work(&self) -> usize {
-        let depth = if self.depthwise { 1 } else { self.cin };
+        let depth = match self.kind {
+            Kind::Depthwise => 1,
+            _ => self.cin,
+        };
         self.rows * self.width * self.cout * depth * self.kernel * self.kernel
     }
 
@@ -163,12 +197,17 @@ impl Layer {
     fn measure(&self, isa: Isa) -> f64 {
         let input_rows = (self.rows - 1) * self.stride + self.kernel;
         let row = self.width * self.stride * self.cin;
+        let taps = match self.kind {
+            Kind::Winograd => PATCH,
+            _ => self.kernel,
+        };
         let mut input = Aligned::new(input_rows * row);
         let values = (0..).map(|i: usize| (i % 17) as f32 * 0.1 - 0.8);
         input.iter_mut().zip(values).for_each(|(to, v)| *to = v);
         let mut output = Aligned::new(self.rows * self.width * self.cout);
         let table: Vec<Option<&[f32]>> = (0..self.rows)
-            .flat_map(|y| (0..self.kernel).map(move |k| y * self.stride + k))
+            .step_by(if self.kind == Kind::Winograd { TILE } else { 1 })
+            .flat_map(|y| (0..taps).map(move |k| y * self.stride + k))
             .map(|y| Some(&input[y * row..][..row]))
             .collect();
         let segments = [Segment {
@@ -179,7 +218,7 @@ impl Layer {
         }];
         let input = Input {
             segments: &segments,
-            taps: self.kernel,
+            taps,
         };
         let mut rows: Vec<&mut [f32]> = output.chunks_exact_mut(self.width * self.cout).collect();
         let mut out = Out {
@@ -195,7 +234,7 @@ impl Layer {
             whole: &[],
         };
         let k = self.kernel;
-        if self.depthwise {
+        if self.kind == Kind::Depthwise {
             let mut weights = Aligned::new(depthwise_len(self.cin, k, k));
             weights.fill(0.01);
             let cols = self.cols();
@@ -216,6 +255,25 @@ impl Layer {
             shape,
             weights: &weights,
         };
+        if self.kind == Kind::Winograd {
+            let tiles = Tiles {
+                before: [0, 0],
+                column: -1,
+            };
+            let threads = rayon::current_num_threads();
+            let mut workspace = Aligned::new(winograd_len(&shape, threads));
+            return best(|| {
+                winograd(
+                    isa,
+                    &packed,
+                    &input,
+                    &tiles,
+                    &tail,
+                    &mut out,
+                    &mut workspace,
+                );
+            });
+        }
         let (taps, cols) = ((0..k).collect(), self.cols());
         let phases = [Phase {
             start: 0,

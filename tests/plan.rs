@@ -75,6 +75,7 @@ impl Net {
             groups: 1,
             rows: window.clone(),
             cols: window,
+            tile: 1,
         };
         let (h, w) = (self.0.tensor(from[0]).h(), self.0.tensor(from[0]).w());
         self.push(Op::Conv(conv), from, cout, h, w)
@@ -119,6 +120,7 @@ impl Net {
             groups: 1,
             rows: window.clone(),
             cols: window,
+            tile: 1,
         };
         self.push(Op::Conv(conv), &[from], cout, t.h() * 2, t.w() * 2)
     }

@@ -308,7 +308,13 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             let cols = Some(read.cols.span(&out_cols))
                 .filter(|span| !span.is_empty())
                 .unwrap_or(start..start);
-            let table = RowTable::new(&read.axis, &made, shared.len());
+            let table = match &self.columns[s] {
+                // the tail's operands are read row by row
+                Columns::Tiles(_) if tables.len() < node.operands[0].0.len() => {
+                    RowTable::tiles(&read.axis, sweep_step.grains[0], &made, shared.len())
+                }
+                _ => RowTable::new(&read.axis, &made, shared.len()),
+            };
             for y in table.rows.clone() {
                 shared.push(
                     self.slots
@@ -334,6 +340,9 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             }
             None => exclusive.extend(gather::target(plan, node, id)),
         }
+        if matches!(self.columns[s], Columns::Tiles(_)) {
+            exclusive.extend(phase.workspace.map(|mem| plan.range(mem)));
+        }
         let (shared, mut exclusive) =
             self.run
                 .arena
@@ -351,6 +360,10 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             .into_iter()
             .map(bytemuck::cast_slice_mut)
             .collect();
+        let workspace = match self.columns[s] {
+            Columns::Tiles(_) => out.pop().unwrap_or_default(),
+            _ => &mut [],
+        };
         let call = step::Call {
             graph,
             node,
@@ -365,6 +378,8 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             shared: &shared,
             weights: packed.map(|_| bytemuck::cast_slice(shared[weights])),
             whole: &whole,
+            grain: sweep_step.grains[0],
+            workspace,
         };
         call.run(&mut out)
     }

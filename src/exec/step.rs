@@ -9,7 +9,7 @@ use crate::graph::{Axis, Graph, Node, Op, Operand, PoolKind};
 use crate::kernels::{self, Cols, Extra, Input, Isa, Out, Phase, Pooling, Program, Segment, Tail};
 use crate::plan::footprint::{conv_shape, is_depthwise};
 use crate::plan::{Panel, PhasePlan};
-use crate::sweep::Work;
+use crate::sweep::{Grain, Work};
 
 /// The column tables of a step in one panel.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) enum Columns {
     None,
     /// A convolution's.
     Phases(Vec<Phase>),
+    /// A Winograd convolution's.
+    Tiles(kernels::Tiles),
     /// A pad's or a depthwise convolution's.
     Plain(Cols),
     /// A pool's, with how many columns count in each mean.
@@ -45,6 +47,11 @@ pub(super) fn columns(graph: &Graph, phase: &PhasePlan, panel: &Panel, s: usize)
         Op::Conv(conv) if is_depthwise(&conv_shape(graph, conv)) => {
             Columns::Plain(tables::plain(axis, out, from))
         }
+        Op::Conv(conv) if conv.tile > 1 => Columns::Tiles(kernels::Tiles {
+            size: conv.tile as usize,
+            before: [0, step.grains[1].before(out.start) as usize],
+            cols: tables::tiles(axis, step.grains[1], out, from),
+        }),
         Op::Conv(_) => Columns::Phases(tables::phases(axis, out, from)),
         Op::Pad { .. } => Columns::Plain(tables::plain(axis, out, from)),
         Op::Pool(pool) => {
@@ -83,10 +90,20 @@ pub(super) struct RowTable {
 impl RowTable {
     /// The table of output rows `made`; slices of the input rows follow from number `first` on.
     pub(super) fn new(axis: &Axis, made: &Range<u64>, first: usize) -> Self {
-        let taps: Vec<Option<u64>> = made
-            .clone()
-            .flat_map(|o| (0..axis.taps()).map(move |k| axis.tap(o, k)))
-            .collect();
+        let rows = made.clone();
+        let taps = rows.flat_map(|o| (0..axis.taps()).map(move |k| axis.tap(o, k)));
+        RowTable::of_taps(taps.collect(), first)
+    }
+
+    /// As [`RowTable::new`], of rows of tiles.
+    pub(super) fn tiles(axis: &Axis, grain: Grain, made: &Range<u64>, first: usize) -> Self {
+        RowTable::of_taps(
+            tables::patches(axis, grain, made).flatten().collect(),
+            first,
+        )
+    }
+
+    fn of_taps(taps: Vec<Option<u64>>, first: usize) -> Self {
         let least = taps.iter().flatten().min();
         let most = taps.iter().flatten().max();
         let rows = least.zip(most).map_or(0..0, |(a, b)| *a..b + 1);
@@ -121,11 +138,14 @@ pub(super) struct Call<'c, 'a> {
     pub(super) shared: &'c [&'a [u8]],
     pub(super) weights: Option<&'a [f32]>,
     pub(super) whole: &'c [Option<View<'a>>],
+    /// The rows that are made together.
+    pub(super) grain: Grain,
+    pub(super) workspace: &'c mut [f32],
 }
 
 impl<'a> Call<'_, 'a> {
     /// Runs the kernel.
-    pub(super) fn run(&self, rows: &mut [&mut [f32]]) -> Result<()> {
+    pub(super) fn run(mut self, rows: &mut [&mut [f32]]) -> Result<()> {
         let channels = self.graph.tensor(self.node.outputs[0]).c() as usize;
         let slices: Vec<_> = self.tables.iter().map(|t| t.slices(self.shared)).collect();
         let mut segments: Vec<Vec<Segment<'_>>> = Vec::new();
@@ -133,10 +153,12 @@ impl<'a> Call<'_, 'a> {
         for operand in self.node.operands.iter().chain(&self.node.extras) {
             segments.push(self.segments(operand, &mut next));
         }
-        let taps = |k: usize| {
-            self.graph
-                .axis(self.node, k, crate::graph::Side::Rows)
-                .taps() as usize
+        let taps = |k: usize| match self.columns {
+            Columns::Tiles(tiles) if k == 0 => tiles.size + 2,
+            _ => {
+                let side = crate::graph::Side::Rows;
+                self.graph.axis(self.node, k, side).taps() as usize
+            }
         };
         let inputs: Vec<Input<'_>> = segments
             .iter()
@@ -168,7 +190,8 @@ impl<'a> Call<'_, 'a> {
             whole: &vectors,
         };
         let mut out = Out { rows, channels };
-        self.kernel(main, &tail, &mut out)
+        let workspace = std::mem::take(&mut self.workspace);
+        self.kernel(main, &tail, &mut out, workspace)
     }
 
     fn segments<'s>(
@@ -205,9 +228,24 @@ impl<'a> Call<'_, 'a> {
         self.whole.iter().map(vector).collect()
     }
 
-    fn kernel(&self, main: &[Input<'_>], tail: &Tail<'_>, out: &mut Out<'_, '_>) -> Result<()> {
+    fn kernel(
+        &self,
+        main: &[Input<'_>],
+        tail: &Tail<'_>,
+        out: &mut Out<'_, '_>,
+        workspace: &mut [f32],
+    ) -> Result<()> {
         let isa = self.isa;
         match (&self.node.op, self.columns) {
+            (Op::Conv(conv), Columns::Tiles(tiles)) => {
+                let packed = kernels::PackedConv {
+                    shape: conv_shape(self.graph, conv),
+                    weights: self.packed()?,
+                };
+                let mut tiles = tiles.clone();
+                tiles.before[0] = self.grain.before(self.made.start) as usize;
+                kernels::winograd(isa, &packed, &main[0], &tiles, tail, out, workspace);
+            }
             (Op::Conv(conv), Columns::Phases(phases)) => {
                 let packed = kernels::PackedConv {
                     shape: conv_shape(self.graph, conv),

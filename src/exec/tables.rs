@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::graph::Axis;
 use crate::kernels::{Cols, Phase};
+use crate::sweep::Grain;
 
 /// Tables of a windowed step that makes columns `out`, from a row that starts at column `from`.
 pub(super) fn phases(axis: &Axis, out: &Range<u64>, from: u64) -> Vec<Phase> {
@@ -33,6 +34,59 @@ pub(super) fn phases(axis: &Axis, out: &Range<u64>, from: u64) -> Vec<Phase> {
 pub(super) fn plain(axis: &Axis, out: &Range<u64>, from: u64) -> Cols {
     let taps: Vec<u64> = (0..axis.taps()).collect();
     cols(axis, &out.clone().collect::<Vec<_>>(), &taps, from)
+}
+
+/// The tiles of a Winograd convolution, of `grain` columns each, that make columns `out`.
+pub(super) fn tiles(axis: &Axis, grain: Grain, out: &Range<u64>, from: u64) -> Cols {
+    let patches: Vec<Vec<Option<u64>>> = patches(axis, grain, out).collect();
+    let linear = |patch: &[Option<u64>]| {
+        patch
+            .windows(2)
+            .all(|pair| matches!(pair, [Some(a), Some(b)] if a + 1 == *b))
+    };
+    let first = patches.iter().position(|p| linear(p));
+    let first = first.unwrap_or(patches.len());
+    let regular = patches[first..].iter().take_while(|p| linear(p)).count();
+    let end = first + regular;
+    let edge = |patch: &Vec<Option<u64>>| {
+        let tap = |i: &Option<u64>| i.map_or(-1, |i| i as i32 - from as i32);
+        patch.iter().map(tap).collect::<Vec<_>>()
+    };
+    let start = patches.get(first).and_then(|p| p[0]).unwrap_or(from);
+    Cols {
+        taps: grain.size as usize + 2,
+        regular: first..end,
+        first: (start - from) as usize,
+        stride: grain.size as usize,
+        dilation: 1,
+        edges: patches[..first]
+            .iter()
+            .chain(&patches[end..])
+            .flat_map(edge)
+            .collect(),
+    }
+}
+
+/// For each tile that makes some of outputs `out`, the inputs under it: those that its outputs in
+/// the image read, and zeros elsewhere.
+pub(super) fn patches<'a>(
+    axis: &'a Axis,
+    grain: Grain,
+    out: &'a Range<u64>,
+) -> impl Iterator<Item = Vec<Option<u64>>> + use<'a> {
+    let first = out.start as i64 - grain.before(out.start) as i64;
+    let tiles = (first..out.end as i64).step_by(grain.size as usize);
+    tiles.map(move |start| {
+        let input = |t: i64| {
+            let inside = |k: &i64| {
+                let o = start + t - k;
+                (0..grain.size as i64).contains(&(t - k)) && (0..axis.output as i64).contains(&o)
+            };
+            let k = (0..3).find(inside)?;
+            axis.tap((start + t - k) as u64, k as u64)
+        };
+        (0..grain.size as i64 + 2).map(input).collect()
+    })
 }
 
 /// The table of output columns `columns`, evenly spaced, with kernel columns `taps`.

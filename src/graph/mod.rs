@@ -12,6 +12,7 @@ mod op;
 mod reach;
 mod rows;
 mod weight;
+mod winograd;
 
 pub use expr::{Arg, Expr, Inst};
 pub use fuse::fuse;
@@ -20,6 +21,7 @@ pub use op::{Conv, Gather, Moments, Op, Pool, PoolKind};
 pub use reach::{Field, Reach, reach, receptive_field};
 pub use rows::{Axis, Border, Window};
 pub use weight::{Weight, WeightSource};
+pub use winograd::{ConvMode, can_tile, choose_conv};
 
 use std::ops::Range;
 

@@ -112,6 +112,8 @@ pub struct Conv {
     pub rows: Window,
     /// Along the width.
     pub cols: Window,
+    /// Output rows, and columns, that are computed together: 1, or the side of a Winograd tile.
+    pub tile: u64,
 }
 
 /// A pooling over a window.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::dense::{self, DType};
 use crate::error::{Error, Result};
-use crate::graph::{self, Graph};
+use crate::graph::{self, ConvMode, Graph};
 use constant::Constant;
 
 /// A model, opened: what it computes, at any size.
@@ -22,6 +22,7 @@ use constant::Constant;
 pub struct Model {
     opset: u32,
     body: Body,
+    conv: ConvMode,
 }
 
 /// An input or an output of a model.
@@ -108,6 +109,12 @@ impl Model {
         all
     }
 
+    /// The same model, with its convolutions computed in another way.
+    pub fn with_conv(mut self, conv: ConvMode) -> Self {
+        self.conv = conv;
+        self
+    }
+
     /// The graph for inputs of the given lengths, by name.
     ///
     /// # Errors
@@ -115,7 +122,9 @@ impl Model {
     /// allow; [`Error::Unsupported`] and [`Error::Model`] naming the node that cannot be lowered;
     /// [`Error::Io`] where a weight cannot be read.
     pub fn graph(&self, inputs: &[(&str, Vec<u64>)]) -> Result<Graph> {
-        graph::fuse(lower::lower(self, inputs)?)
+        let mut graph = graph::fuse(lower::lower(self, inputs)?)?;
+        graph::choose_conv(&mut graph, self.conv);
+        Ok(graph)
     }
 }
 

@@ -13,6 +13,7 @@ use super::onnx::{
 use super::{Body, Dim, Model, Node, Port};
 use crate::dense::{self, Attr};
 use crate::error::{Error, Result};
+use crate::graph::ConvMode;
 use crate::io::mapped;
 
 /// The versions of the ONNX operator set that are understood.
@@ -59,6 +60,7 @@ impl Model {
         }
         Ok(Model {
             opset: reader.opset,
+            conv: ConvMode::default(),
             body,
         })
     }

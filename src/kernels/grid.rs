@@ -1,5 +1,7 @@
 //! How a step is cut into parts, one for each thread.
 
+use std::ops::Range;
+
 /// Into how many parts the output is cut, along each axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
@@ -11,10 +13,14 @@ pub(crate) struct Grid {
     pub(crate) channels: usize,
     /// Channels of a block, which is not cut.
     pub(crate) block: usize,
+    /// Rows and columns of a tile, which is not cut.
+    pub(crate) tile: usize,
+    /// Rows and columns of the first tile that are before the output's first.
+    pub(crate) before: [usize; 2],
 }
 
 /// Operations that are done sooner than another thread has woken.
-const TINY: usize = 20_000;
+pub(super) const TINY: usize = 20_000;
 
 impl Grid {
     /// The cut that takes the current pool least time, for an output of `rows × cols` pixels of
@@ -39,6 +45,8 @@ impl Grid {
                 cols: 1,
                 channels: 1,
                 block,
+                tile: 1,
+                before: [0, 0],
             },
         );
         for down in 1..=threads.min(rows) {
@@ -54,12 +62,25 @@ impl Grid {
                             rows: down,
                             cols: along,
                             channels: deep,
-                            block,
+                            ..best.1
                         },
                     );
                 }
             }
         }
         best.1
+    }
+
+    /// Part `i` of `n` of a range that is cut evenly.
+    pub(crate) fn range(len: usize, i: usize, n: usize) -> Range<usize> {
+        i * len / n..(i + 1) * len / n
+    }
+
+    /// Part `i` of the `len` rows (`axis` 0) or columns (1).
+    pub(crate) fn pixels(&self, axis: usize, len: usize, i: usize) -> Range<usize> {
+        let (before, parts) = (self.before[axis], [self.rows, self.cols][axis]);
+        let tiles = Grid::range((before + len).div_ceil(self.tile), i, parts);
+        let pixel = |tile: usize| (tile * self.tile).saturating_sub(before).min(len);
+        pixel(tiles.start)..pixel(tiles.end)
     }
 }

@@ -19,11 +19,13 @@ mod math;
 mod operand;
 mod pack;
 mod pixels;
+mod points;
 mod pointwise;
 mod pool;
 mod program;
 mod resize;
 mod shuffle;
+mod winograd;
 
 pub use arch::Isa;
 pub use channels::{lrn, softmax};
@@ -36,6 +38,7 @@ pub use pool::{Pooling, pool};
 pub use program::{Program, ProgramArg};
 pub use resize::{ColWeights, resize};
 pub use shuffle::{depth_to_space, pad, space_to_depth};
+pub use winograd::{Tiles, winograd, winograd_len};
 
 /// Channels `first..first + channels` of one tensor's rows, as an operand.
 #[derive(Debug, Clone, Copy)]

@@ -210,7 +210,7 @@ impl<'a> Planner<'a> {
 
     /// A plan without its sweeps and panels.
     fn sketch(&self, strip: u64, cuts: &[Cut], limit: Limit) -> Draft {
-        let mut layout = Layouts::new(self.graph);
+        let mut layout = Layouts::new(self.graph, self.options.threads);
         layout.pack_weights();
         let mut seconds = 0.0;
         let mut plans = Vec::with_capacity(self.phases.len());
@@ -280,7 +280,7 @@ impl<'a> Planner<'a> {
         let (pace, usage) = self.pace(p, strip, &row_bytes, &pool_of, &slot_bytes, limit);
         let homes = layout.homes(&sweep.rows, &pool_of);
         let turn = live::super_turn(sweep);
-        let mems = layout.sweep(sweep, &slot_bytes, &usage.slots);
+        let (mems, workspace) = layout.sweep(sweep, &slot_bytes, &usage.slots);
         let pools = (mems.into_iter().zip(slot_bytes).zip(usage.slots))
             .map(|((mem, slot_bytes), slots)| Pool {
                 mem,
@@ -296,6 +296,7 @@ impl<'a> Planner<'a> {
             panels: vec![],
             homes,
             pools,
+            workspace,
             turn,
             turns,
             carry,
@@ -381,6 +382,7 @@ fn ladder(most: u64) -> Vec<u64> {
 /// Buffers as they come up, with the work that first and last uses each.
 struct Layouts<'a> {
     graph: &'a Graph,
+    threads: usize,
     work: Vec<Instr>,
     buffers: Vec<(Buffer, Range<usize>)>,
     node_mem: Vec<Option<MemId>>,
@@ -388,13 +390,14 @@ struct Layouts<'a> {
 }
 
 impl<'a> Layouts<'a> {
-    fn new(graph: &'a Graph) -> Self {
+    fn new(graph: &'a Graph, threads: usize) -> Self {
         let (node_mem, tensor_mem) = (
             vec![None; graph.nodes.len()],
             vec![None; graph.tensors.len()],
         );
         Layouts {
             graph,
+            threads,
             work: Vec::new(),
             buffers: Vec::new(),
             node_mem,
@@ -478,16 +481,24 @@ impl<'a> Layouts<'a> {
         rows.iter().zip(pool_of).map(home).collect()
     }
 
-    /// The pools of a sweep, and the sums and results of its gathers.
-    fn sweep(&mut self, sweep: &Sweep, slot_bytes: &[u64], slots: &[u64]) -> Vec<MemId> {
+    /// The pools of a sweep, its workspace, and the sums and results of its gathers.
+    fn sweep(
+        &mut self,
+        sweep: &Sweep,
+        slot_bytes: &[u64],
+        slots: &[u64],
+    ) -> (Vec<MemId>, Option<MemId>) {
         let phase = self
             .work
             .iter()
             .filter(|w| matches!(w, Instr::Sweep { .. }))
             .count();
+        let mut workspace = 0;
         for step in &sweep.steps {
             let Work::Node(id) = step.work else { continue };
             let node = self.graph.node(id);
+            let bytes = footprint::workspace_bytes(self.graph, node, self.threads);
+            workspace = workspace.max(bytes);
             if matches!(node.op, Op::Gather(_)) {
                 self.add_tensor(node.outputs[0], Class::Whole);
                 let bytes = footprint::sum_bytes(self.graph, node);
@@ -511,8 +522,12 @@ impl<'a> Layouts<'a> {
             )
         });
         let mems = mems.collect();
+        let workspace = (workspace > 0).then(|| {
+            let name = format!("workspace of phase {phase}");
+            self.add(&name, Class::Workspace, workspace)
+        });
         self.work.push(Instr::Sweep { phase });
-        mems
+        (mems, workspace)
     }
 
     /// When each buffer is alive, by work.

@@ -68,6 +68,17 @@ pub(super) fn packed_bytes(graph: &Graph, node: &Node) -> u64 {
     4 * floats as u64
 }
 
+/// Bytes that `node` works in, on so many threads.
+pub(super) fn workspace_bytes(graph: &Graph, node: &Node, threads: usize) -> u64 {
+    match &node.op {
+        Op::Conv(conv) if conv.tile > 1 => {
+            let shape = conv_shape(graph, conv);
+            4 * kernels::winograd_len(&shape, conv.tile as usize, threads) as u64
+        }
+        _ => 0,
+    }
+}
+
 /// Bytes of the sums of a gather: for each batch item, block of columns and channel three f64.
 pub(super) fn sum_bytes(graph: &Graph, node: &Node) -> u64 {
     let Op::Gather(gather) = &node.op else {

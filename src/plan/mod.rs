@@ -92,6 +92,8 @@ pub enum Class {
     Whole,
     /// Sums of a gather.
     Sums,
+    /// What a step works in, and leaves nothing in: one for all steps of a sweep.
+    Workspace,
 }
 
 /// Bytes that live from one instruction of [`Plan::script`] to another.
@@ -205,6 +207,8 @@ pub struct PhasePlan {
     pub homes: Vec<Home>,
     /// The pools of slots.
     pub pools: Vec<Pool>,
+    /// Where steps work, if any of them needs room.
+    pub workspace: Option<MemId>,
     /// The super-turn.
     pub turn: Vec<TurnInstr>,
     /// Turns of one panel.

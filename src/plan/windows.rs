@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::{COLUMN_BLOCK, Panel};
-use crate::graph::{Graph, Op};
+use crate::graph::Graph;
 use crate::sweep::{Sweep, Work};
 
 /// A sweep's panels, and for each of its rows the columns of the widest and of all together.
@@ -69,8 +69,8 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
             out = match step.work {
                 // a source that goes in order gives whole rows
                 Work::Load(_) if count == 1 => 0..width,
-                Work::Node(node) => whole_blocks(&graph.node(node).op, out, width),
-                _ => out,
+                _ if out.is_empty() => out,
+                _ => step.grains[1].cover(out, width),
             };
             windows[rows] = out.clone();
         }
@@ -91,16 +91,6 @@ fn cut(width: u64, p: u64, count: u64) -> u64 {
     }
     let even = (u128::from(width) * u128::from(p) / u128::from(count)) as u64;
     ((even + COLUMN_BLOCK / 2) / COLUMN_BLOCK * COLUMN_BLOCK).min(width)
-}
-
-/// Depth to space writes whole blocks of columns.
-fn whole_blocks(op: &Op, out: Range<u64>, width: u64) -> Range<u64> {
-    match op {
-        Op::DepthToSpace { block, .. } if !out.is_empty() => {
-            out.start / block * block..(out.end.next_multiple_of(*block)).min(width)
-        }
-        _ => out,
-    }
 }
 
 fn hull(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {

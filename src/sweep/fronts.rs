@@ -24,9 +24,13 @@ impl Sweep {
     /// The pace of every step at `strip` rows of the largest source a turn, without delays.
     pub fn pace(&self, strip: u64) -> Vec<Pace> {
         let at = |s: &Step| Pace {
-            grain: 1,
-            offset: 0,
-            cap: s.ratio.ceil_of(strip).clamp(1, s.height.max(1)),
+            grain: s.grains[0].size,
+            offset: s.grains[0].offset,
+            cap: s
+                .ratio
+                .ceil_of(strip)
+                .clamp(1, s.height.max(1))
+                .next_multiple_of(s.grains[0].size),
             delay: 0,
         };
         self.steps.iter().map(at).collect()

@@ -15,8 +15,10 @@
 //! makes is stored nowhere.
 
 mod fronts;
+mod grain;
 
 pub use fronts::{Fronts, Pace};
+pub use grain::Grain;
 
 use serde::Serialize;
 
@@ -108,6 +110,8 @@ pub struct Step {
     pub height: u64,
     /// Its rows per row of the sweep's largest source.
     pub ratio: Ratio,
+    /// Rows, and columns, that it makes together.
+    pub grains: [Grain; 2],
 }
 
 impl Step {
@@ -167,7 +171,7 @@ pub struct Phase {
 /// [`Error::Model`] where a tensor is read before it is made.
 pub fn phases(graph: &Graph) -> Result<Vec<Phase>> {
     let at = Levels::of(graph)?;
-    let scales = scales(graph);
+    let scales = [scales(graph, Side::Rows), scales(graph, Side::Cols)];
     let count = at.count(graph);
     let mut phases = vec![Phase::default(); count];
     for (p, phase) in phases.iter_mut().enumerate() {
@@ -308,14 +312,14 @@ impl Batches {
     }
 }
 
-/// Rows per row of the first tensor of the same connected part of the graph, exactly; where two
-/// ways disagree (a ceiling on one of them), the first found holds.
-fn scales(graph: &Graph) -> Vec<Ratio> {
-    let links = links(graph, Side::Rows);
+/// Rows (or columns) per row of the first tensor of the same connected part of the graph, exactly;
+/// where two ways disagree (a ceiling on one of them), the first found holds.
+fn scales(graph: &Graph, side: Side) -> Vec<Ratio> {
+    let links = links(graph, side);
     let mut scale: Vec<Option<Ratio>> = vec![None; graph.tensors.len()];
     for root in 0..graph.tensors.len() {
         if scale[root].is_none() && graph.tensors[root].layout == Layout::Rows {
-            scale[root] = Some(Ratio::new(graph.tensors[root].h(), 1));
+            scale[root] = Some(Ratio::new(graph.tensors[root].len(side), 1));
             follow(&links, root, &mut scale);
         }
     }
@@ -375,7 +379,8 @@ fn row_ratio(axis: &Axis) -> Ratio {
 struct Builder<'a> {
     graph: &'a Graph,
     at: &'a Levels,
-    scales: &'a [Ratio],
+    /// Of each tensor, along rows and along columns.
+    scales: &'a [Vec<Ratio>; 2],
     phase: usize,
     sweep: Sweep,
 }
@@ -416,6 +421,9 @@ impl Builder<'_> {
                 self.rows(id);
                 self.save(id);
             }
+        }
+        for side in [Side::Rows, Side::Cols] {
+            grain::anchor(self.graph, &mut self.sweep, self.scales, side);
         }
         let largest = self
             .sweep
@@ -505,13 +513,14 @@ impl Builder<'_> {
             self.sweep.rows[made].maker = step;
         }
         let height = self.graph.tensor(passed).h();
-        let ratio = self.scales[passed.at()];
+        let ratio = self.scales[0][passed.at()];
         self.sweep.steps.push(Step {
             work,
             reads,
             makes,
             height,
             ratio,
+            grains: grain::sizes(self.graph, work),
         });
     }
 }

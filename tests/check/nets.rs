@@ -151,6 +151,7 @@ impl Net {
             groups: 1,
             rows,
             cols,
+            tile: 1,
         })
     }
 

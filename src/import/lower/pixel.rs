@@ -34,6 +34,7 @@ fn mix(
         groups: 1,
         rows: tap.clone(),
         cols: tap,
+        tile: 1,
     };
     emit.strip(name, label, Op::Conv(conv), rows, [n, cout, h, w])
 }

@@ -70,6 +70,7 @@ pub(super) fn convolution(emit: &mut Emit, call: &Call<'_>) -> Lowered {
         groups: call.op().int("group").unwrap_or(1) as u64,
         rows: down,
         cols: across,
+        tile: 1,
     };
     let made = emit.strip(call.name(), &call.label(0), Op::Conv(conv), &rows, to)?;
     Ok(Some(vec![made.into()]))

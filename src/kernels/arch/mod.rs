@@ -40,6 +40,11 @@ mod simd;
     reason = "bounds are checked once for a run of channels, not in the loop"
 )]
 pub(crate) mod tile;
+#[expect(
+    unsafe_code,
+    reason = "bounds are checked once for a patch of pixels, not in the loop"
+)]
+pub(crate) mod transform;
 
 pub(crate) use simd::{Kernel, Simd};
 

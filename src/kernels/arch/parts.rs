@@ -50,29 +50,57 @@ impl Out<'_, '_> {
     ///
     /// Where the rows are not equally long.
     pub(crate) fn for_parts(&mut self, grid: Grid, f: impl Fn(Part<'_>) + Sync) {
-        let (rows, width, channels) = (self.rows.len(), self.width(), self.channels);
-        let even = self.rows.iter().all(|row| row.len() == width * channels);
+        let all = 0..self.channels;
+        self.for_parts_of(grid, all, &mut [], 0, |part, _| f(part));
+    }
+
+    /// Calls `f` on each part of the grid over some channels, in parallel, each with `each` floats of
+    /// `scratch`.
+    ///
+    /// # Panics
+    ///
+    /// Where the rows are not equally long, or there are fewer floats.
+    pub(crate) fn for_parts_of(
+        &mut self,
+        grid: Grid,
+        channels: Range<usize>,
+        scratch: &mut [f32],
+        each: usize,
+        f: impl Fn(Part<'_>, &mut [f32]) + Sync,
+    ) {
+        let (rows, width) = (self.rows.len(), self.width());
+        let len = width * self.channels;
+        let even = self.rows.iter().all(|row| row.len() == len);
         assert!(even, "output rows of different lengths");
+        assert!(channels.end <= self.channels, "channels");
         let out = Rows {
             rows: self.rows.as_mut_ptr().cast_const().cast(),
-            channels,
+            channels: self.channels,
             _rows: PhantomData,
         };
-        let blocks = channels.div_ceil(grid.block);
-        let range = |len: usize, i: usize, n: usize| i * len / n..(i + 1) * len / n;
-        let part = |i: usize| {
-            let at = range(blocks, i / (grid.cols * grid.rows), grid.channels);
-            f(Part {
+        let blocks = channels.len().div_ceil(grid.block);
+        let run = |i: usize, scratch: &mut [f32]| {
+            let at = Grid::range(blocks, i / (grid.cols * grid.rows), grid.channels);
+            let at = at.start * grid.block..channels.len().min(at.end * grid.block);
+            let part = Part {
                 out,
-                rows: range(rows, i / grid.cols % grid.rows, grid.rows),
-                cols: range(width, i % grid.cols, grid.cols),
-                channels: at.start * grid.block..channels.min(at.end * grid.block),
-            });
+                rows: grid.pixels(0, rows, i / grid.cols % grid.rows),
+                cols: grid.pixels(1, width, i % grid.cols),
+                channels: channels.start + at.start..channels.start + at.end,
+            };
+            f(part, scratch);
         };
-        match grid.cols * grid.rows * grid.channels {
-            1 => part(0),
-            parts => (0..parts).into_par_iter().with_max_len(1).for_each(part),
+        let parts = grid.cols * grid.rows * grid.channels;
+        if parts == 1 {
+            return run(0, &mut scratch[..each]);
         }
+        if each == 0 {
+            let all = (0..parts).into_par_iter().with_max_len(1);
+            return all.for_each(|i| run(i, &mut []));
+        }
+        let scratch = scratch[..parts * each].par_chunks_exact_mut(each);
+        let all = scratch.enumerate().with_max_len(1);
+        all.for_each(|(i, scratch)| run(i, scratch));
     }
 }
 

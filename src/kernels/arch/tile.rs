@@ -75,6 +75,35 @@ pub(crate) trait Sums<S: Simd, const P: usize> {
     );
 }
 
+impl<S: Simd, const P: usize, const V: usize> Tile<S, P, V> {
+    /// Sums that begin with zero.
+    #[inline(always)]
+    pub(crate) fn zero(s: S, pitch: usize) -> Self {
+        assert!(pitch >= V * S::LANES);
+        Tile {
+            s,
+            pitch,
+            sums: [[s.splat(0.0); V]; P],
+        }
+    }
+
+    /// Writes all sums, a pixel's from `p · step` on.
+    #[inline(always)]
+    pub(crate) fn write(self, to: &mut [f32], step: usize) {
+        let to = &mut to[..(P - 1) * step + V * S::LANES];
+        for (p, sums) in self.sums.iter().enumerate() {
+            for (v, &sum) in sums.iter().enumerate() {
+                // SAFETY: the slice was cut to the last pixel's last vector.
+                let to = unsafe {
+                    let at = to.as_mut_ptr().add(p * step + v * S::LANES);
+                    std::slice::from_raw_parts_mut(at, S::LANES)
+                };
+                self.s.store(sum, to);
+            }
+        }
+    }
+}
+
 /// What lanes hold, and so the order of weights and of sums.
 pub(crate) trait Layout {
     /// The sums of this layout.

@@ -5,6 +5,7 @@ use super::super::{ALIGN, COLUMN_BLOCK, Class, Home, MemId, Plan, footprint};
 use super::{ensure, fault};
 use crate::error::Result;
 use crate::graph::{Gather, Graph, Layout, Op, WeightSource};
+use crate::sweep::{Step, Work};
 
 pub(super) fn check(graph: &Graph, plan: &Plan) -> Result<()> {
     let counts = (plan.node_mem.len(), plan.tensor_mem.len());
@@ -110,6 +111,24 @@ fn owners(graph: &Graph, plan: &Plan) -> Result<()> {
                 &fits,
             )?;
         }
+    }
+    for (p, phase) in plan.phases.iter().enumerate() {
+        let bytes = |step: &Step| match step.work {
+            // what the kernels take is theirs to say
+            Work::Node(id) => {
+                footprint::workspace_bytes(graph, graph.node(id), plan.options.threads)
+            }
+            _ => 0,
+        };
+        let least = phase.sweep.steps.iter().map(bytes).max().unwrap_or(0);
+        if let Some(mem) = phase.workspace {
+            let name = format!("phase {p}, a workspace of {least} bytes");
+            claim(mem, &name, Class::Workspace, &|bytes| bytes >= least)?;
+        }
+        ensure!(
+            phase.workspace.is_some() || least == 0,
+            "phase {p} works in {least} bytes, and has none"
+        );
     }
     for (buffer, owned) in plan.buffers.iter().zip(owned) {
         ensure!(owned, "buffer `{}` belongs to nothing", buffer.name);

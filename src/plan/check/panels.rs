@@ -74,6 +74,18 @@ fn windows(at: &Sweeping<'_>, k: usize, panel: &Panel) -> Result<()> {
                 at.rows(r)
             );
         }
+        let grain = sweep.steps[sweep.rows[r].maker].grains[1];
+        let starts = |x: u64| x % grain.size == grain.offset;
+        let whole = window.is_empty()
+            || (window.start == 0 || starts(window.start))
+                && (window.end == tensor.w() || starts(window.end));
+        ensure!(
+            whole,
+            "{}, panel {k}: columns {window:?} cut grains of {} from {}",
+            at.rows(r),
+            grain.size,
+            grain.offset
+        );
         // a source that goes in order gives whole rows
         let whole = matches!(sweep.steps[sweep.rows[r].maker].work, Work::Load(_))
             && phase.panels.len() == 1;

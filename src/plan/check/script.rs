@@ -186,6 +186,9 @@ impl<'a> Walk<'a> {
         for (k, pool) in phase.pools.iter().enumerate() {
             self.alive(pool.mem, &format!("phase {p}, pool {k}"))?;
         }
+        if let Some(mem) = phase.workspace {
+            self.alive(mem, &format!("phase {p}"))?;
+        }
         let mut made = Vec::new();
         for step in &phase.sweep.steps {
             let stored = step

@@ -185,6 +185,20 @@ fn step(at: &Sweeping<'_>, s: usize, seen: &mut Seen) -> Result<()> {
         }
     };
     let tensor = graph.tensor(passed);
+    // Winograd tiles are whole, down and across, and so are blocks across
+    let grains = match step.work {
+        Work::Node(id) => match &graph.node(id).op {
+            Op::Conv(conv) => [conv.tile; 2],
+            Op::DepthToSpace { block, .. } => [1, *block],
+            _ => [1; 2],
+        },
+        _ => [1; 2],
+    };
+    ensure!(
+        step.grains.map(|g| g.size) == grains && step.grains.iter().all(|g| g.offset < g.size),
+        "{name} makes {:?} together, not {grains:?}",
+        step.grains
+    );
     let right = match (made, step.makes) {
         (Some(rows), Some(_)) => makes && rows.tensor == passed && rows.maker == s,
         _ => !makes,

@@ -83,12 +83,16 @@ fn paces(at: &Sweeping<'_>) -> Result<()> {
         sweep.height
     );
     for (s, (step, pace)) in sweep.steps.iter().zip(&phase.pace).enumerate() {
-        let grain = pace.grain;
+        let (grain, own) = (pace.grain, step.grains[0]);
         ensure!(
-            pace.offset < grain,
-            "{}: grains of {grain} rows from row {}",
+            pace.offset < grain
+                && grain.is_multiple_of(own.size)
+                && pace.offset % own.size == own.offset,
+            "{}: grains of {grain} rows from row {}, not of {} from {}",
             at.step(s),
-            pace.offset
+            pace.offset,
+            own.size,
+            own.offset
         );
         let due = ceil(strip, step.ratio).clamp(1, u128::from(step.height.max(1)));
         let cap = due.next_multiple_of(u128::from(grain));

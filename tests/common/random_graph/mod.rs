@@ -12,7 +12,7 @@ use std::sync::Arc;
 use stripmill::dense::{self, DType, Data, Value};
 use stripmill::graph::{
     Conv, Gather, Graph, Layout, Moments, Node, Op, Operand, Pool, Segment, Tensor, TensorId,
-    Weight, WeightSource, Window,
+    Weight, WeightSource, Window, can_tile,
 };
 
 use super::rng::Rng;
@@ -372,6 +372,7 @@ impl Builder {
             groups,
             rows: rows.window.clone(),
             cols: cols.window.clone(),
+            tile: 1,
         });
         self.emit(op, operand, window::to(&from, cout, &rows, &cols));
     }
@@ -433,6 +434,7 @@ impl Builder {
                 groups: 1,
                 rows: rows.clone(),
                 cols: cols.clone(),
+                tile: 1,
             });
             if let Some(made) = self.emit(op, operand, Rows { c: cout, ..from }) {
                 self.shuffle_out(Operand(vec![made.whole()]), made, block, crd);
@@ -643,6 +645,20 @@ impl Builder {
         self.rows.push(Rows { id: to, ..from });
     }
 
+    /// Computes some convolutions in Winograd tiles.
+    fn tiles(&mut self) {
+        for k in 0..self.graph.nodes.len() {
+            let tile = self.rng.one(&[1, 4, 4, 6]);
+            let can = match &self.graph.nodes[k].op {
+                Op::Conv(conv) => can_tile(&self.graph, conv),
+                _ => false,
+            };
+            if let (true, Op::Conv(conv)) = (can, &mut self.graph.nodes[k].op) {
+                conv.tile = tile;
+            }
+        }
+    }
+
     /// Chooses outputs (every leaf, and sometimes a tensor in the middle or an input) and drops
     /// what does not lead to them.
     fn finish(mut self) -> Option<Graph> {
@@ -671,6 +687,7 @@ impl Builder {
         if outputs.is_empty() {
             return None;
         }
+        self.tiles();
         Some(ancestors(&self.graph, &outputs))
     }
 }
