@@ -948,3 +948,51 @@ fn a_bench_of_several_inputs_and_whole_outputs() {
     assert!(noise.clone().all(|v| (0.0..1.0).contains(&v)));
     assert!(noise.clone().any(|v| v < 0.1) && noise.clone().any(|v| v > 0.9));
 }
+
+#[test]
+fn a_profile_shows_where_the_time_goes() {
+    let desk = with_image(203, 301);
+    let profiles = [
+        run("--input in.png --output out.png --strip 7 --profile"),
+        format!(
+            "bench {} --size 203x301 --panels 2 --profile",
+            model().display()
+        ),
+    ];
+    for command in profiles {
+        let out = desk.stripmill(&command);
+        assert_eq!(out.status.code(), Some(0), "{command}");
+        let table = text(&out.stderr);
+        let mut lines: Vec<Vec<&str>> = (table.lines().skip(1))
+            .map(|line| line.split("  ").map(str::trim).collect())
+            .collect();
+        lines
+            .iter_mut()
+            .for_each(|cells| cells.retain(|c| !c.is_empty()));
+        let number = |cell: &str| -> f64 {
+            let parsed = cell.trim_end_matches(" %").parse();
+            parsed.unwrap_or_else(|_| panic!("{cell}: {table}"))
+        };
+        let (all, lines) = lines.split_last().unwrap();
+        let (rest, steps) = lines.split_last().unwrap();
+        assert_eq!((all[0], all.len()), ("all", 6), "{table}");
+        // 19 convolutions, the shuffle, a load and a save
+        assert_eq!(steps.len(), 22, "{table}");
+        let ms: Vec<f64> = steps.iter().map(|cells| number(cells[3])).collect();
+        assert!(ms.is_sorted_by(|a, b| a >= b), "{table}");
+        let sum = ms.iter().sum::<f64>() + number(rest[1]);
+        assert!((sum - number(all[1])).abs() < 0.1, "{table}");
+        let shares = steps.iter().map(|cells| number(cells[4])).sum::<f64>() + number(rest[2]);
+        assert!((shares - 100.0).abs() < 2.0, "{table}");
+        let line = |kind: &str| steps.iter().find(|cells| cells[2] == kind).unwrap();
+        // each pixel once in and once out; both panels read the columns at the seam
+        let image = 203.0 * 301.0 * 12.0 / 1e6;
+        let once = |got: &str, all: f64| (all - 0.01..1.2 * all).contains(&number(got));
+        assert!(once(line("load")[6], image), "{table}");
+        assert!(once(line("save")[6], 4.0 * image), "{table}");
+        let last = line("conv 5×5 24→12");
+        let flop = number(last[5]) * number(last[3]) / 1e3;
+        let wanted = 203.0 * 301.0 * 2.0 * 24.0 * 12.0 * 25.0 / 1e9;
+        assert!((0.95..1.25).contains(&(flop / wanted)), "{flop} {wanted}");
+    }
+}

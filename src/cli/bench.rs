@@ -17,6 +17,7 @@ use stripmill::plan;
 use super::arrays::{self, Output};
 use super::files::named;
 use super::interrupt;
+use super::profile::{self, Profile};
 use super::size::{ImageSize, bytes};
 use super::stats::Stats;
 use super::tiling::TilingArgs;
@@ -33,6 +34,9 @@ pub(super) struct Args {
     runs: NonZero<u32>,
     #[command(flatten)]
     tiling: TilingArgs,
+    /// Print the time, GFLOP/s and bytes of each step, on standard error, for a mean run
+    #[arg(long)]
+    profile: bool,
     /// Write what the runs took, as JSON: best_seconds, median_seconds, peak_rss_bytes and more
     #[arg(long, value_name = "FILE.json")]
     stats: Option<PathBuf>,
@@ -94,12 +98,20 @@ pub(super) fn bench(args: &Args) -> Result<ExitCode> {
         .map(|&id| Output::new(graph.tensor(id)))
         .collect();
     let mut drains: Vec<Drain> = outputs.iter().map(Output::drain).collect();
-    let mut run = || engine.run(&mut feeds, &mut drains, &mut |_, _| interrupt::asked());
-    let mut last = run()?;
+    let mut profile = (args.profile).then(|| Profile::new(engine.graph(), engine.plan().plan()));
+    let mut run = |profile: Option<&mut Profile>| {
+        let go_on = &mut |_, _| interrupt::asked();
+        profile::run(&mut engine, &mut feeds, &mut drains, profile, go_on)
+    };
+    let mut last = run(None)?;
     let mut run_seconds = Vec::new();
     for _ in 0..args.runs.get() {
-        last = run()?;
+        last = run(profile.as_mut())?;
         run_seconds.push(last.seconds);
+    }
+    if let Some(profile) = profile {
+        let seconds = run_seconds.iter().sum();
+        super::tell(&profile.table(args.runs.get(), seconds));
     }
     let stats_of = Stats::new(engine.plan().plan(), &last, open_seconds, isa);
     let took = Took::new(run_seconds, stats_of);

@@ -7,6 +7,7 @@ mod inspect;
 mod interrupt;
 mod plan;
 mod ports;
+mod profile;
 mod progress;
 mod run;
 mod size;
@@ -63,6 +64,12 @@ pub(crate) fn main() -> ExitCode {
 fn warn(message: &dyn std::fmt::Display) {
     // there is nobody left to tell that nobody listens
     let _ = writeln!(io::stderr(), "stripmill: {message}");
+}
+
+/// Text on standard error, beside the output.
+fn tell(text: &str) {
+    // there is nobody left to tell that nobody listens
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// The whole of a JSON file.

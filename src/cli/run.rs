@@ -15,6 +15,7 @@ use stripmill::plan;
 use super::files::FileArgs;
 use super::interrupt;
 use super::ports::{self, Given, Taken};
+use super::profile::{self, Profile};
 use super::progress::{Progress, Show};
 use super::stats::Stats;
 use super::tiling::TilingArgs;
@@ -30,6 +31,9 @@ pub(super) struct Args {
     /// Write what the run took, as JSON
     #[arg(long, value_name = "FILE.json")]
     stats: Option<PathBuf>,
+    /// Print the time, GFLOP/s and bytes of each step, on standard error
+    #[arg(long)]
+    profile: bool,
     /// How progress is shown, on standard error
     #[arg(long, value_enum, default_value = "auto")]
     progress: Show,
@@ -80,13 +84,23 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     ports::spool(engine.plan().plan(), &mut inputs, &mut outputs, &scratch)?;
     let (mut feeds, mut drains, written) = ports::connect(engine.graph(), inputs, outputs)?;
     let mut progress = Progress::new(args.progress);
-    let mut took = engine.run(&mut feeds, &mut drains, &mut |turns, of| {
-        progress.turn(turns, of);
-        interrupt::asked()
-    })?;
+    let mut profile = (args.profile).then(|| Profile::new(engine.graph(), engine.plan().plan()));
+    let mut took = profile::run(
+        &mut engine,
+        &mut feeds,
+        &mut drains,
+        profile.as_mut(),
+        &mut |turns, of| {
+            progress.turn(turns, of);
+            interrupt::asked()
+        },
+    )?;
     progress.end();
     let seconds = started.elapsed().as_secs_f64();
     took.bytes_written += written.bytes();
+    if let Some(profile) = profile {
+        super::tell(&profile.table(1, seconds));
+    }
     if let Some(file) = stats {
         let stats = Stats::new(engine.plan().plan(), &took, open_seconds, isa);
         super::write_json(file, &Took { seconds, stats })?;
