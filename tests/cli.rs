@@ -840,3 +840,159 @@ fn inspection_tells_what_a_model_needs() {
     let message = image.fails(1, "run odd.onnx --input in.png --output out.png");
     assert!(message.contains("NonMaxSuppression_b"), "{message}");
 }
+
+/// The figures of `--stats` that are numbers of seconds.
+fn seconds(stats: &Json, name: &str) -> f64 {
+    let value = stats[name].as_f64();
+    value.unwrap_or_else(|| panic!("{name}: {stats}"))
+}
+
+#[test]
+fn a_bench_gives_what_a_run_gives() {
+    let desk = Desk::new();
+    let model = model();
+    let bench = |rest: &str| format!("bench {} --size 90x131 {rest}", model.display());
+    let image = Rng::new(5).values(3 * 90 * 131, 1.0);
+    desk.npy("in.npy", &[1, 3, 90, 131], &image);
+    desk.ok(&run("--input in.npy --output run.npy"));
+    let wanted = fs::read(desk.path("run.npy")).unwrap();
+    let printed = desk.ok(&bench(
+        "--input in.npy --output bench.npy --runs 4 --memory 16M --threads 2 --stats s.json",
+    ));
+    assert!(fs::read(desk.path("bench.npy")).unwrap() == wanted);
+    desk.ok(&bench(
+        "--input input=in.npy --output output=more.npy --strip 7 --panels 2",
+    ));
+    assert!(fs::read(desk.path("more.npy")).unwrap() == wanted);
+
+    let stats = desk.json("s.json");
+    let (best, median) = (
+        seconds(&stats, "best_seconds"),
+        seconds(&stats, "median_seconds"),
+    );
+    let mut each: Vec<f64> = serde_json::from_value(stats["run_seconds"].clone()).unwrap();
+    each.sort_by(f64::total_cmp);
+    assert_eq!(each.len(), 4);
+    assert_eq!((best, median), (each[0], (each[1] + each[2]) / 2.0));
+    assert!(best > 0.0 && seconds(&stats, "open_seconds") > 0.0);
+    assert!(
+        printed.contains("of 4 runs") && printed.contains("peak"),
+        "{printed}"
+    );
+
+    // without a file it is noise, the same every time, and only the first run may take memory
+    desk.ok(&bench("--output a.npy --runs 1 --stats one.json"));
+    desk.ok(&bench("--output b.npy --runs 20 --stats many.json"));
+    let (dims, noise) = desk.read_npy("a.npy");
+    assert_eq!(dims, [1, 3, 180, 262]);
+    assert!(noise.iter().any(|v| *v != noise[0]));
+    assert_eq!(desk.read_npy("b.npy"), (dims, noise));
+    let peak = |file: &str| desk.json(file)["peak_rss_bytes"].as_u64().unwrap();
+    let (one, many) = (peak("one.json"), peak("many.json"));
+    assert!(many <= one + (1 << 20), "{one} {many}");
+}
+
+#[test]
+fn the_arrays_of_a_bench_count_in_the_budget() {
+    let desk = Desk::new();
+    let model = model();
+    let bench = |rest: &str| format!("bench {} --size 400x500 {rest}", model.display());
+    let arrays = 4 * (3 * 400 * 500 + 3 * 800 * 1000);
+    let message = desk.fails(3, &bench("--memory 1M --threads 1"));
+    let least = message.trim().rsplit("--memory ").next().unwrap();
+    let least: u64 = least.trim_end_matches(')').parse().unwrap();
+    assert!(least > arrays, "{message}");
+    desk.ok(&bench(&format!(
+        "--memory {least} --threads 1 --runs 1 --stats s.json"
+    )));
+    let stats = desk.json("s.json");
+    let peak = stats["peak_rss_bytes"].as_u64().unwrap();
+    assert!(arrays < peak && peak <= least, "{stats}");
+
+    desk.npy("small.npy", &[1, 3, 9, 9], &[0.0; 243]);
+    let message = desk.fails(2, &bench("--input small.npy --stats t.json"));
+    assert!(message.contains("[1, 3, 400, 500]"), "{message}");
+    let message = desk.fails(2, &bench("--output other=out.npy --output out.npy"));
+    assert!(message.contains("two files"), "{message}");
+    desk.fails(1, &bench("--output no/out.npy"));
+}
+
+#[test]
+fn a_bench_of_several_inputs_and_whole_outputs() {
+    let desk = Desk::new();
+    let graph = Graph {
+        node: vec![
+            Node::new("Sub", &["a", "b"], &["less"]),
+            Node::new("GlobalAveragePool", &["a"], &["mean"]),
+        ],
+        input: vec![ValueInfo::f32("a", &IMAGE), ValueInfo::f32("b", &IMAGE)],
+        output: vec![
+            ValueInfo::f32("less", &IMAGE),
+            ValueInfo::f32("mean", &[-1, 3, 1, 1]),
+        ],
+        ..Graph::default()
+    };
+    desk.onnx("two.onnx", graph);
+    desk.npy("b.npy", &[1, 3, 8, 70], &[0.25; 3 * 8 * 70]);
+    desk.ok(
+        "bench two.onnx --size 8x70 --input b=b.npy --output mean=mean.npy --output less=less.npy",
+    );
+    let (dims, less) = desk.read_npy("less.npy");
+    assert_eq!(dims, [1, 3, 8, 70]);
+    let (dims, mean) = desk.read_npy("mean.npy");
+    assert_eq!(dims, [1, 3, 1, 1]);
+    let red = less[..560].iter().map(|&v| f64::from(v)).sum::<f64>() / 560.0 + 0.25;
+    assert!((f64::from(mean[0]) - red).abs() < 1e-6);
+    // noise in [0, 1)
+    let noise = less.iter().map(|v| v + 0.25);
+    assert!(noise.clone().all(|v| (0.0..1.0).contains(&v)));
+    assert!(noise.clone().any(|v| v < 0.1) && noise.clone().any(|v| v > 0.9));
+}
+
+#[test]
+fn a_profile_shows_where_the_time_goes() {
+    let desk = with_image(203, 301);
+    let profiles = [
+        run("--input in.png --output out.png --strip 7 --profile"),
+        format!(
+            "bench {} --size 203x301 --panels 2 --profile",
+            model().display()
+        ),
+    ];
+    for command in profiles {
+        let out = desk.stripmill(&command);
+        assert_eq!(out.status.code(), Some(0), "{command}");
+        let table = text(&out.stderr);
+        let mut lines: Vec<Vec<&str>> = (table.lines().skip(1))
+            .map(|line| line.split("  ").map(str::trim).collect())
+            .collect();
+        lines
+            .iter_mut()
+            .for_each(|cells| cells.retain(|c| !c.is_empty()));
+        let number = |cell: &str| -> f64 {
+            let parsed = cell.trim_end_matches(" %").parse();
+            parsed.unwrap_or_else(|_| panic!("{cell}: {table}"))
+        };
+        let (all, lines) = lines.split_last().unwrap();
+        let (rest, steps) = lines.split_last().unwrap();
+        assert_eq!((all[0], all.len()), ("all", 6), "{table}");
+        // 19 convolutions, the shuffle, a load and a save
+        assert_eq!(steps.len(), 22, "{table}");
+        let ms: Vec<f64> = steps.iter().map(|cells| number(cells[3])).collect();
+        assert!(ms.is_sorted_by(|a, b| a >= b), "{table}");
+        let sum = ms.iter().sum::<f64>() + number(rest[1]);
+        assert!((sum - number(all[1])).abs() < 0.1, "{table}");
+        let shares = steps.iter().map(|cells| number(cells[4])).sum::<f64>() + number(rest[2]);
+        assert!((shares - 100.0).abs() < 2.0, "{table}");
+        let line = |kind: &str| steps.iter().find(|cells| cells[2] == kind).unwrap();
+        // each pixel once in and once out; both panels read the columns at the seam
+        let image = 203.0 * 301.0 * 12.0 / 1e6;
+        let once = |got: &str, all: f64| (all - 0.01..1.2 * all).contains(&number(got));
+        assert!(once(line("load")[6], image), "{table}");
+        assert!(once(line("save")[6], 4.0 * image), "{table}");
+        let last = line("conv 5×5 24→12");
+        let flop = number(last[5]) * number(last[3]) / 1e3;
+        let wanted = 203.0 * 301.0 * 2.0 * 24.0 * 12.0 * 25.0 / 1e9;
+        assert!((0.95..1.25).contains(&(flop / wanted)), "{flop} {wanted}");
+    }
+}

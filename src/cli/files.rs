@@ -258,8 +258,23 @@ impl FileArgs {
     }
 }
 
-/// For each of `names` its file among `given`.
+/// For each of `names` its file among `given`; each must have one.
 fn assign(what: &str, given: &[OsString], names: &[&str]) -> Result<Vec<PathBuf>> {
+    let missing =
+        |name: &str| Error::Usage(format!("{what} `{name}` has no file: --{what} {name}=FILE"));
+    named(what, given, names)?
+        .into_iter()
+        .zip(names)
+        .map(|(path, name)| path.ok_or_else(|| missing(name)))
+        .collect()
+}
+
+/// For each of `names` its file among `given`, if it has one.
+pub(super) fn named(
+    what: &str,
+    given: &[OsString],
+    names: &[&str],
+) -> Result<Vec<Option<PathBuf>>> {
     let mut paths: Vec<Option<PathBuf>> = vec![None; names.len()];
     for argument in given {
         let named = argument.to_str().and_then(|a| a.split_once('='));
@@ -284,13 +299,7 @@ fn assign(what: &str, given: &[OsString], names: &[&str]) -> Result<Vec<PathBuf>
             )));
         }
     }
-    let missing =
-        |name: &str| Error::Usage(format!("{what} `{name}` has no file: --{what} {name}=FILE"));
-    paths
-        .into_iter()
-        .zip(names)
-        .map(|(path, name)| path.ok_or_else(|| missing(name)))
-        .collect()
+    Ok(paths)
 }
 
 /// Whether the model takes these lengths, as far as it says.

@@ -1,16 +1,15 @@
 //! `stripmill plan`: what a run would do.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use stripmill::Result;
 use stripmill::graph::{Graph, TensorId};
 use stripmill::import::Model;
 use stripmill::io::{FileSink, FileSource, ImageShape, PendingFile};
 use stripmill::plan::{self, Class, Home, Plan};
-use stripmill::{Error, Result};
 
 use super::size::{ImageSize, bytes};
 use super::table::Table;
@@ -42,26 +41,18 @@ struct Report<'a> {
 }
 
 pub(super) fn plan(args: &Args) -> Result<ExitCode> {
-    let ImageSize {
-        channels,
-        rows,
-        cols,
-    } = args.size;
     let json = args
         .json
         .as_ref()
         .map(|path| PendingFile::create(path))
         .transpose()?;
     let model = Model::open(&args.model)?;
-    let graph = match channels {
-        None => model.graph_at(rows, cols)?,
-        Some(_) => model.graph(&model.lengths(channels, rows, cols)?)?,
-    };
+    let graph = args.size.graph(&model)?;
     let options = args.tiling.options(files(&graph));
     let least = plan::least_budget(&graph, &options)?;
     let plan = plan::plan(&graph, &options)?;
     let plan = plan.plan();
-    if let Some(mut file) = json {
+    if let Some(file) = json {
         let lags = plan.phases.iter().map(|phase| {
             let names = phase
                 .sweep
@@ -75,10 +66,7 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
             lags: lags.collect(),
             plan,
         };
-        let text = serde_json::to_string_pretty(&report)
-            .map_err(|e| Error::Usage(format!("plan: {e}")))?;
-        writeln!(file, "{text}").map_err(|e| Error::io(file.path(), e))?;
-        file.commit()?;
+        super::write_json(file, &report)?;
     }
     super::print(&describe(&graph, plan, least))?;
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,9 @@
 
 use std::str::FromStr;
 
+use stripmill::graph::Graph;
+use stripmill::import::Model;
+
 /// Bytes: a number and K, M, G or T, powers of 1024 with or without `iB` or `B` after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bytes(pub(super) u64);
@@ -60,6 +63,21 @@ pub(super) struct ImageSize {
     pub(super) rows: u64,
     /// Columns.
     pub(super) cols: u64,
+}
+
+impl ImageSize {
+    /// The graph of `model` for images of this size.
+    pub(super) fn graph(self, model: &Model) -> stripmill::Result<Graph> {
+        let ImageSize {
+            channels,
+            rows,
+            cols,
+        } = self;
+        match channels {
+            None => model.graph_at(rows, cols),
+            Some(_) => model.graph(&model.lengths(channels, rows, cols)?),
+        }
+    }
 }
 
 impl FromStr for ImageSize {

@@ -40,7 +40,7 @@ pub enum Feed {
 pub enum Drain {
     /// Rows, for an output of rows.
     Rows(Box<dyn RowSink>),
-    /// A whole tensor, for any other output: called once, when it is complete.
+    /// A whole tensor, for any other output: called once a run, when it is complete.
     Whole(Box<dyn FnMut(View<'_>) -> Result<()> + Send>),
 }
 
@@ -49,9 +49,9 @@ pub enum Drain {
 pub struct Stats {
     /// Seconds from the first row in to the outputs complete.
     pub seconds: f64,
-    /// Bytes read from storage by sources and sinks.
+    /// Bytes read from storage by sources and sinks since they were made.
     pub bytes_read: u64,
-    /// Bytes written to storage by sources and sinks.
+    /// Bytes written to storage by sources and sinks since they were made.
     pub bytes_written: u64,
 }
 
@@ -126,14 +126,15 @@ impl Engine {
         &self.graph
     }
 
-    /// Runs once: `feeds` and `drains` are in the order of the graph's inputs and outputs.
+    /// Runs once: `feeds` and `drains` are in the order of the graph's inputs and outputs. Those that
+    /// can start again, as everything in memory can, do for another run.
     ///
     /// # Errors
     /// Where feeds or drains do not fit the graph, or one of them fails.
     pub fn run(
         &mut self,
-        feeds: Vec<Feed>,
-        drains: Vec<Drain>,
+        feeds: &mut [Feed],
+        drains: &mut [Drain],
         progress: Progress<'_>,
     ) -> Result<Stats> {
         self.run_traced(feeds, drains, progress, None)
@@ -145,12 +146,12 @@ impl Engine {
     /// As [`Engine::run`].
     pub fn run_traced(
         &mut self,
-        mut feeds: Vec<Feed>,
-        mut drains: Vec<Drain>,
+        feeds: &mut [Feed],
+        drains: &mut [Drain],
         progress: Progress<'_>,
         trace: Option<Tracer<'_>>,
     ) -> Result<Stats> {
-        fits(&self.graph, &feeds, &drains)?;
+        fits(&self.graph, feeds, drains)?;
         let start = Instant::now();
         let Engine {
             graph,
@@ -167,21 +168,21 @@ impl Engine {
             isa: *isa,
             arena,
             programs,
-            feeds: &mut feeds,
-            drains: &mut drains,
+            feeds,
+            drains,
             start,
             trace,
         };
         threads.install(|| run.all(progress))?;
         let mut stats = Stats::default();
-        for drain in &mut drains {
+        for drain in drains {
             if let Drain::Rows(sink) = drain {
                 sink.finish()?;
                 stats.bytes_read += sink.bytes_read();
                 stats.bytes_written += sink.bytes_written();
             }
         }
-        for feed in &feeds {
+        for feed in feeds {
             if let Feed::Rows(source) = feed {
                 stats.bytes_read += source.bytes_read();
                 stats.bytes_written += source.bytes_written();

@@ -202,9 +202,7 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
                     TurnInstr::Exec { step, .. } => {
                         let made = fronts.advance(step);
                         if !made.is_empty() {
-                            let start = self.run.start.elapsed().as_secs_f64();
-                            self.exec(step, made.clone())?;
-                            self.event(fronts.turn(), step, made, start);
+                            self.timed(fronts.turn(), step, made)?;
                         }
                     }
                     TurnInstr::Drop { rows, .. } => {
@@ -221,10 +219,16 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
         Ok(())
     }
 
-    fn event(&mut self, turn: u64, step: usize, rows: Range<u64>, start: f64) {
+    /// Makes rows `rows` of step `step`, and an event of it for who wants one.
+    fn timed(&mut self, turn: u64, step: usize, rows: Range<u64>) -> Result<()> {
+        if self.run.trace.is_none() {
+            return self.exec(step, rows);
+        }
+        let start = self.run.start.elapsed().as_secs_f64();
+        self.exec(step, rows.clone())?;
+        let seconds = self.run.start.elapsed().as_secs_f64() - start;
+        let (phase, panel) = self.at;
         if let Some(trace) = &mut self.run.trace {
-            let seconds = self.run.start.elapsed().as_secs_f64() - start;
-            let (phase, panel) = self.at;
             trace(Event {
                 phase,
                 item: self.item,
@@ -236,6 +240,7 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
                 seconds,
             });
         }
+        Ok(())
     }
 
     /// Makes rows `made` of step `s`.

@@ -213,6 +213,15 @@ impl Graph {
         Ok(TensorId(self.tensors.len() as u32 - 1))
     }
 
+    /// Floating-point operations for one output pixel of `node`, if it is a convolution: its
+    /// multiply-adds, two each, summed directly; 0 for other ops.
+    pub fn flop(&self, node: &Node) -> f64 {
+        let Op::Conv(conv) = &node.op else { return 0.0 };
+        // a transposed convolution uses one in stride × stride taps for a pixel
+        let share = |side| self.axis(node, 0, side).stride_share();
+        2.0 * self.weights[conv.weight].len() as f64 * share(Side::Rows) * share(Side::Cols)
+    }
+
     /// How output rows or columns of `node` map to its operand `operand` (extras follow the main
     /// operands; they are read at the same place, or at column 0 where their width is 1).
     pub fn axis(&self, node: &Node, operand: usize, side: Side) -> Axis {

@@ -17,17 +17,20 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Where element (`item`, channel 0, `y`, `x`) stands, and how far apart columns and channels
-    /// are.
-    fn place(self, shape: &ImageShape, item: u64, y: u64, x: u64) -> (usize, usize, usize) {
+    /// Where element (`item`, channel 0, `y`, `x`) stands.
+    fn place(self, shape: &ImageShape, item: u64, y: u64, x: u64) -> usize {
         let ImageShape { c, h, w, .. } = *shape;
-        let (at, col, channel) = match self {
-            Layout::Nchw => ((item * c * h + y) * w + x, 1, h * w),
-            Layout::Nhwc => (((item * h + y) * w + x) * c, c, 1),
+        let at = match self {
+            Layout::Nchw => (item * c * h + y) * w + x,
+            Layout::Nhwc => ((item * h + y) * w + x) * c,
         };
-        (at as usize, col as usize, channel as usize)
+        at as usize
     }
 }
+
+/// Pixels of a row whose channels go to their planes, or come from there, at once: few enough that
+/// their lines stay in the first cache from one channel to the next.
+const BLOCK: usize = 64;
 
 /// Rows of a slice or a vector.
 #[derive(Debug, Clone)]
@@ -70,12 +73,23 @@ impl RowSource for MemorySource<'_> {
 
     fn read(&mut self, item: u64, y: u64, cols: Range<u64>, rows: &mut [&mut [f32]]) -> Result<()> {
         self.shape.check(item, y, &cols, rows)?;
-        let c = self.shape.c.max(1) as usize;
+        let (c, plane) = (self.shape.c as usize, self.shape.plane());
+        if c == 0 {
+            return Ok(());
+        }
         for (y, row) in (y..).zip(rows.iter_mut()) {
-            let (at, col, channel) = self.layout.place(&self.shape, item, y, cols.start);
-            for (x, pixel) in row.chunks_exact_mut(c).enumerate() {
-                for (k, v) in pixel.iter_mut().enumerate() {
-                    *v = self.data[at + x * col + k * channel];
+            let from = &self.data[self.layout.place(&self.shape, item, y, cols.start)..];
+            match self.layout {
+                Layout::Nhwc => row.copy_from_slice(&from[..row.len()]),
+                Layout::Nchw => {
+                    for (b, pixels) in row.chunks_mut(BLOCK * c).enumerate() {
+                        for k in 0..c {
+                            let line = &from[k * plane + b * BLOCK..];
+                            for (pixel, v) in pixels.chunks_exact_mut(c).zip(line) {
+                                pixel[k] = *v;
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -128,16 +142,27 @@ impl RowSink for MemorySink {
 
     fn write(&mut self, item: u64, y: u64, cols: Range<u64>, rows: &[&[f32]]) -> Result<()> {
         self.shape.check(item, y, &cols, rows)?;
-        let c = self.shape.c.max(1) as usize;
+        let (c, plane) = (self.shape.c as usize, self.shape.plane());
+        if c == 0 {
+            return Ok(());
+        }
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         if data.len() as u64 != self.shape.elements() {
             return Err(super::output::finished());
         }
         for (y, row) in (y..).zip(rows) {
-            let (at, col, channel) = self.layout.place(&self.shape, item, y, cols.start);
-            for (x, pixel) in row.chunks_exact(c).enumerate() {
-                for (k, v) in pixel.iter().enumerate() {
-                    data[at + x * col + k * channel] = *v;
+            let to = &mut data[self.layout.place(&self.shape, item, y, cols.start)..];
+            match self.layout {
+                Layout::Nhwc => to[..row.len()].copy_from_slice(row),
+                Layout::Nchw => {
+                    for (b, pixels) in row.chunks(BLOCK * c).enumerate() {
+                        for k in 0..c {
+                            let line = &mut to[k * plane + b * BLOCK..];
+                            for (v, pixel) in line.iter_mut().zip(pixels.chunks_exact(c)) {
+                                *v = pixel[k];
+                            }
+                        }
+                    }
                 }
             }
         }

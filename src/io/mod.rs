@@ -235,6 +235,11 @@ impl ImageShape {
         self.w * self.c
     }
 
+    /// Elements of one channel of one image.
+    fn plane(&self) -> usize {
+        (self.h * self.w) as usize
+    }
+
     /// Elements of all images. Shapes are checked for overflow where they come from a file.
     fn elements(&self) -> u64 {
         self.n * self.c * self.h * self.w

@@ -80,8 +80,8 @@ pub fn run_engine(engine: &mut Engine, inputs: &[Value], access: Access) -> Resu
         Layout::Rows => Feed::Rows(Box::new(Source::new(value, access))),
         Layout::Whole => Feed::Whole(value.clone()),
     };
-    let feeds = graph.inputs.iter().zip(inputs).map(feed).collect();
-    let (drains, taken): (Vec<Drain>, Vec<Taken>) = graph
+    let mut feeds: Vec<Feed> = graph.inputs.iter().zip(inputs).map(feed).collect();
+    let (mut drains, taken): (Vec<Drain>, Vec<Taken>) = graph
         .outputs
         .iter()
         .map(|&id| match graph.tensor(id).layout {
@@ -89,7 +89,9 @@ pub fn run_engine(engine: &mut Engine, inputs: &[Value], access: Access) -> Resu
             Layout::Whole => whole(),
         })
         .unzip();
-    engine.run(feeds, drains, &mut |_, _| ControlFlow::Continue(()))?;
+    engine.run(&mut feeds, &mut drains, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     Ok(taken.into_iter().map(|take| take()).collect())
 }
 

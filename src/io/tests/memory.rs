@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn both_layouts_both_ways() {
-    let size = shape(2, 3, 4, 5);
-    let planar = Rng::new(4).floats(120);
+    let size = shape(2, 3, 4, 150);
+    let planar = Rng::new(4).floats(3600);
     let wanted = interleaved(&planar, size);
     let mut sources = [
         MemorySource::new(&planar[..], size, Layout::Nchw).unwrap(),
@@ -22,9 +22,9 @@ fn both_layouts_both_ways() {
         sink.finish().unwrap();
         assert_eq!(*shared.lock().unwrap_or_else(PoisonError::into_inner), *all);
         assert_eq!(sink.take(), *all);
-        assert!(sink.write(0, 0, 0..5, &[&wanted[..15]]).is_err());
+        assert!(sink.write(0, 0, 0..150, &[&wanted[..450]]).is_err());
     }
-    assert!(MemorySource::new(vec![0.0; 119], size, Layout::Nchw).is_err());
+    assert!(MemorySource::new(vec![0.0; 3599], size, Layout::Nchw).is_err());
     assert!(MemorySource::new(vec![], shape(1, 1 << 32, 1 << 32, 2), Layout::Nchw).is_err());
 }
 
