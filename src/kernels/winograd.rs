@@ -224,12 +224,15 @@ impl<P: Points<M, T>, const M: usize, const T: usize> Kernel for Job<'_, P, M, T
         let blocks = first..self.part.channels().end.div_ceil(BLOCK);
         for from in (0..lattice.len()).step_by(chunk) {
             let some = from..lattice.len().min(from + chunk);
+            let next = some.end..lattice.len().min(some.end + chunk);
+            let ahead = self.ahead(&lattice, next);
             for (k, i) in some.clone().enumerate() {
                 self.input(s, lattice.at(i), k);
             }
             for i in blocks.clone() {
                 let block = shape.block(i);
-                self.multiply(s, &block, i - first, some.len());
+                let ahead = ahead.filter(|_| i == first);
+                self.multiply(s, &block, i - first, some.len(), ahead);
                 for (k, i) in some.clone().enumerate() {
                     self.output(s, &block, lattice.at(i), k);
                 }
@@ -239,7 +242,7 @@ impl<P: Points<M, T>, const M: usize, const T: usize> Kernel for Job<'_, P, M, T
     }
 }
 
-impl<P: Points<M, T>, const M: usize, const T: usize> Job<'_, P, M, T> {
+impl<'a, P: Points<M, T>, const M: usize, const T: usize> Job<'a, P, M, T> {
     /// Transforms the pixels under a tile into `V`, as its tile `k`.
     #[inline(always)]
     fn input<S: Simd>(&mut self, s: S, (row, col): (usize, usize), k: usize) {
@@ -262,15 +265,44 @@ impl<P: Points<M, T>, const M: usize, const T: usize> Job<'_, P, M, T> {
         }
     }
 
+    /// What some tiles read, or as many of them as are in one row of tiles.
+    #[inline(always)]
+    fn ahead(&self, lattice: &Lattice, some: Range<usize>) -> Option<Ahead<'a>> {
+        let segment = self.call.input.segments.first()?;
+        let (row, col) = lattice.at(some.start);
+        let end = lattice.cols.end.min(col + some.len());
+        let cols = &self.call.tiles.cols;
+        let first = cols.tap(col, 0).or_else(|| cols.tap(col, 1))?;
+        let last = (0..T)
+            .rev()
+            .find_map(|j| cols.tap(end.checked_sub(1)?, j))?;
+        let rows = segment.rows.get(row * T..(row + 1) * T)?;
+        Some(Ahead {
+            rows,
+            first: first * segment.stride,
+            len: (last + 1 - first) * segment.stride,
+        })
+    }
+
     /// The products of the first `count` tiles of `V` and the weights of a block, block `i` of the
     /// part, into `M`.
     #[inline(always)]
-    fn multiply<S: Simd>(&mut self, s: S, block: &Block, i: usize, count: usize) {
+    fn multiply<S: Simd>(
+        &mut self,
+        s: S,
+        block: &Block,
+        i: usize,
+        count: usize,
+        ahead: Option<Ahead<'_>>,
+    ) {
         let cin = self.call.conv.shape.cin;
         let (v, m) = self.scratch.split_at_mut(CHUNK * T * T * cin);
         let u = &self.u[i * T * T * cin * BLOCK..];
         let lanes = block.width.min(2 * S::LANES);
         for point in 0..T * T {
+            if let Some(ahead) = ahead {
+                ahead.prefetch(s, point, T);
+            }
             for lane in (0..block.width).step_by(lanes) {
                 let u = &u[point * cin * block.width + lane..];
                 for tile in (0..count).step_by(S::TILE) {
@@ -332,6 +364,29 @@ impl<P: Points<M, T>, const M: usize, const T: usize> Job<'_, P, M, T> {
                     .tail
                     .apply_part(s, row, cols.clone(), &mut self.part);
             }
+        }
+    }
+}
+
+/// Input that is read next.
+#[derive(Clone, Copy)]
+struct Ahead<'a> {
+    rows: &'a [Option<&'a [f32]>],
+    /// First float of each row, and how many.
+    first: usize,
+    len: usize,
+}
+
+impl Ahead<'_> {
+    /// Asks for a share of the input: one of as many as there are points.
+    #[inline(always)]
+    fn prefetch<S: Simd>(&self, s: S, point: usize, t: usize) {
+        let Some(row) = self.rows[point / t] else {
+            return;
+        };
+        let share = Grid::range(self.len, point % t, t);
+        for x in row[self.first..][share].iter().step_by(16) {
+            s.prefetch(x);
         }
     }
 }

@@ -38,6 +38,10 @@ pub(crate) trait Simd: Copy + Send + Sync {
     /// Writes as many lanes as `to` has room for.
     fn store_partial(self, v: Self::F32, to: &mut [f32]);
 
+    /// Asks for the cache line that `x` begins in, to be read soon. It changes nothing else.
+    #[inline(always)]
+    fn prefetch(self, _x: &f32) {}
+
     /// `a + b`.
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// `a - b`.

@@ -1,5 +1,6 @@
 //! Winograd's transforms between pixels and points, a vector of channels at a time.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::super::points::Points;
@@ -46,7 +47,8 @@ impl<const T: usize> Patch<'_, T> {
         }
         for c in (0..n).step_by(S::LANES) {
             let lanes = S::LANES.min(n - c);
-            let mut half = [[s.splat(0.0); T]; T];
+            // not cleared: that would cost as much as the transform
+            let mut half = [[MaybeUninit::<S::F32>::uninit(); T]; T];
             for j in 0..T {
                 let mut d = [s.splat(0.0); T];
                 for (d, row) in d.iter_mut().zip(&at) {
@@ -57,11 +59,13 @@ impl<const T: usize> Patch<'_, T> {
                     }
                 }
                 for (half, v) in half.iter_mut().zip(P::input(s, d)) {
-                    half[j] = v;
+                    half[j].write(v);
                 }
             }
             for (i, half) in half.iter().enumerate() {
-                for (j, v) in P::input(s, *half).into_iter().enumerate() {
+                // SAFETY: each column wrote its element of every row.
+                let half = half.map(|v| unsafe { v.assume_init() });
+                for (j, v) in P::input(s, half).into_iter().enumerate() {
                     let at = (i * T + j) * pitch + c;
                     // SAFETY: `to` was cut to `n` channels of the last point.
                     let to =
@@ -175,7 +179,7 @@ impl Target {
         }
         for lane in (0..n).step_by(S::LANES) {
             let lanes = S::LANES.min(n - lane);
-            let mut half = [[s.splat(0.0); T]; M];
+            let mut half = [[MaybeUninit::<S::F32>::uninit(); T]; M];
             for j in 0..T {
                 let mut m = [s.splat(0.0); T];
                 for (i, m) in m.iter_mut().enumerate() {
@@ -186,13 +190,15 @@ impl Target {
                     });
                 }
                 for (half, v) in half.iter_mut().zip(P::output(s, m)) {
-                    half[j] = v;
+                    half[j].write(v);
                 }
             }
             let bias = s.load(&bias[lane..]);
             for row in rows.clone() {
                 let (to, step) = to[row];
-                let sums = P::output(s, half[row]);
+                // SAFETY: each column wrote its element of every row.
+                let half = half[row].map(|v| unsafe { v.assume_init() });
+                let sums = P::output(s, half);
                 for (k, col) in cols.clone().enumerate() {
                     // SAFETY: `lattice` gave `n` channels of these pixels, `step` apart.
                     let to =
