@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use stripmill::func::Func;
 use stripmill::kernels::{
-    Cols, ConvShape, Input, Isa, Out, PATCH, PackedConv, Phase, Program, ProgramArg, Segment, TILE,
+    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, ProgramArg, Segment,
     Tail, Tiles, conv, depthwise, depthwise_len, packed_len, winograd, winograd_len,
 };
 
@@ -125,6 +125,9 @@ const LAYERS: &[Layer] = &[
     },
 ];
 
+/// Rows and columns of a Winograd tile.
+const TILE: usize = 4;
+
 /// Floats that begin at a cache line, as a run's buffers do.
 struct Aligned {
     floats: Vec<f32>,
@@ -184,6 +187,24 @@ impl Layer {
         }
     }
 
+    /// The columns under each tile.
+    fn tiles(&self) -> Cols {
+        let (width, count) = (self.width as i32, self.width.div_ceil(TILE));
+        let inside = |x: usize| x > 0 && x * TILE + TILE < self.width;
+        let end = (0..count).rfind(|&x| inside(x)).map_or(1, |x| x + 1);
+        let edges = (0..count).filter(|x| !(1..end).contains(x));
+        let taps = |x: usize| (0..TILE + 2).map(move |k| (x * TILE + k) as i32 - 1);
+        let inside = |i: i32| if (0..width).contains(&i) { i } else { -1 };
+        Cols {
+            taps: TILE + 2,
+            regular: 1..end,
+            first: TILE - 1,
+            stride: TILE,
+            dilation: 1,
+            edges: edges.flat_map(taps).map(inside).collect(),
+        }
+    }
+
     /// Multiply-adds of a call.
     fn work(&self) -> usize {
         let depth = match self.kind {
@@ -198,7 +219,7 @@ impl Layer {
         let input_rows = (self.rows - 1) * self.stride + self.kernel;
         let row = self.width * self.stride * self.cin;
         let taps = match self.kind {
-            Kind::Winograd => PATCH,
+            Kind::Winograd => TILE + 2,
             _ => self.kernel,
         };
         let mut input = Aligned::new(input_rows * row);
@@ -257,11 +278,12 @@ impl Layer {
         };
         if self.kind == Kind::Winograd {
             let tiles = Tiles {
+                size: TILE,
                 before: [0, 0],
-                column: -1,
+                cols: self.tiles(),
             };
             let threads = rayon::current_num_threads();
-            let mut workspace = Aligned::new(winograd_len(&shape, threads));
+            let mut workspace = Aligned::new(winograd_len(&shape, TILE, threads));
             return best(|| {
                 winograd(
                     isa,

@@ -148,7 +148,8 @@ fn the_least_budget_is_enough() {
                 threads,
                 ..Options::default()
             };
-            let least = plan::least_budget(graph, &budget(None)).unwrap();
+            let options = budget(None);
+            let least = plan::Planner::new(graph, &options).unwrap().least_budget();
             match plan::plan(graph, &budget(Some(least - 1))) {
                 Err(Error::Budget { least: named, .. }) if named == least => {}
                 Err(e) => return Some(format!("{least} bytes are the least, but: {e}")),

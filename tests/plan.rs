@@ -8,6 +8,7 @@ use stripmill::graph::{
     Tensor, TensorId, Weight, WeightSource, Window,
 };
 use stripmill::plan::{Options, SafePlan, plan};
+use stripmill::sweep::Fronts;
 
 /// Builds graphs whose weights are never read.
 struct Net(Graph);
@@ -234,6 +235,35 @@ fn windows_of_axes_are_the_tensors() {
         assert_eq!(output, graph.tensor(node.outputs[0]).h());
         assert_eq!(input, graph.tensor(node.operands[0].0[0].tensor).h());
     }
+}
+
+/// However high the image is, a few hundred turns say all about it.
+#[test]
+fn planning_does_not_step_the_image() {
+    for (graph, strips) in [
+        (dncnn(100_000, 100_000), [1, 3, 4]),
+        (unet(100_000, 100_000), [1, 3, 16]),
+    ] {
+        for strip in strips {
+            let safe = planned(&graph, strip);
+            let phase = &safe.plan().phases[0];
+            let mut fronts = Fronts::new(&phase.sweep, &phase.pace, strip);
+            let mut stepped = 0;
+            while !fronts.done() {
+                for s in 0..phase.sweep.steps.len() {
+                    fronts.advance(s);
+                }
+                fronts.end_turn();
+                fronts.leap();
+                stepped += 1;
+            }
+            assert_eq!(fronts.turn(), phase.turns, "strip {strip}");
+            assert!(stepped < 1000, "strip {strip}: {stepped} turns");
+        }
+    }
+    // neither does the planner, nor the checker: they would be at it for a day
+    let phase = &planned(&dncnn(100_000_000_000, 64), 1).plan().phases[0].clone();
+    assert_eq!(phase.turns, 100_000_000_000 + 20);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use stripmill::Result;
 use stripmill::graph::{Graph, TensorId};
 use stripmill::import::Model;
 use stripmill::io::{FileSink, FileSource, ImageShape, PendingFile};
-use stripmill::plan::{self, Class, Home, Plan};
+use stripmill::plan::{self, Class, Home, Plan, Planner};
 
 use super::size::{ImageSize, bytes};
 use super::table::Table;
@@ -49,8 +49,9 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
     let model = Model::open(&args.model)?;
     let graph = args.size.graph(&model)?;
     let options = args.tiling.options(files(&graph));
-    let least = plan::least_budget(&graph, &options)?;
-    let plan = plan::plan(&graph, &options)?;
+    let planner = Planner::new(&graph, &options)?;
+    let least = planner.least_budget();
+    let plan = planner.plan()?;
     let plan = plan.plan();
     if let Some(file) = json {
         let lags = plan.phases.iter().map(|phase| {
@@ -199,19 +200,19 @@ fn tensors(graph: &Graph, plan: &Plan, p: usize) -> Table {
         ],
     );
     let lags = plan::lags(phase);
+    let mut widest = vec![0; phase.sweep.rows.len()];
+    for panel in phase.panels.iter() {
+        for (widest, window) in widest.iter_mut().zip(&panel.windows) {
+            *widest = (window.end - window.start).max(*widest);
+        }
+    }
     for (k, rows) in phase.sweep.rows.iter().enumerate() {
         let tensor = graph.tensor(rows.tensor);
         let home = match phase.homes[k] {
             Home::Slots(pool) => format!("pool {pool}"),
             Home::Stored(_) => "stored".to_owned(),
         };
-        let widest = phase
-            .panels
-            .iter()
-            .map(|p| p.windows[k].end - p.windows[k].start)
-            .max()
-            .unwrap_or(0);
-        let kept = phase.carry[k] * widest * tensor.c() * 4;
+        let kept = phase.carry[k] * widest[k] * tensor.c() * 4;
         let numbers = [
             tensor.c(),
             tensor.h(),

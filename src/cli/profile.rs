@@ -145,7 +145,7 @@ impl Line {
             kind,
             reads: step.reads.iter().map(|r| r.axis.clone()).collect(),
             panels: (phase.panels.iter())
-                .map(|panel| Row::new(graph, phase, panel, s))
+                .map(|panel| Row::new(graph, phase, &panel, s))
                 .collect(),
             weight_bytes: weights.map_or(0, |mem| plan.buffers[mem.at()].bytes),
             seconds: 0.0,

@@ -48,7 +48,7 @@ impl Run<'_, '_> {
                     let phase = &self.plan.phases[p];
                     self.rewind(phase)?;
                     for item in 0..items(self.graph, phase) {
-                        for panel in 0..phase.panels.len() {
+                        for panel in phase.panels.iter().enumerate() {
                             Sweeping::new(self, p, panel, item).all(&mut |turns| {
                                 done += turns;
                                 progress(done, total)
@@ -147,7 +147,7 @@ struct Sweeping<'r, 'a, 't> {
     /// Indices of the phase and the panel, for events.
     at: (usize, usize),
     phase: &'r PhasePlan,
-    panel: &'r Panel,
+    panel: Panel,
     item: u64,
     slots: Slots<'r>,
     places: Vec<Place>,
@@ -156,9 +156,8 @@ struct Sweeping<'r, 'a, 't> {
 }
 
 impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
-    fn new(run: &'r mut Run<'a, 't>, p: usize, k: usize, item: u64) -> Self {
+    fn new(run: &'r mut Run<'a, 't>, p: usize, (k, panel): (usize, Panel), item: u64) -> Self {
         let (graph, phase) = (run.graph, &run.plan.phases[p]);
-        let panel = &phase.panels[k];
         let place = |(rows, window): (&crate::sweep::Rows, &Range<u64>)| {
             let t = graph.tensor(rows.tensor);
             Place {
@@ -177,7 +176,7 @@ impl<'r, 'a, 't> Sweeping<'r, 'a, 't> {
             .map(place)
             .collect();
         let columns = (0..phase.sweep.steps.len())
-            .map(|s| step::columns(graph, phase, panel, s))
+            .map(|s| step::columns(graph, phase, &panel, s))
             .collect();
         let slots = Slots::new(run.plan, phase);
         Sweeping {

@@ -175,42 +175,15 @@ impl Axis {
         if o >= self.output {
             return self.input;
         }
-        let len = self.input as i64;
-        let low = match &self.window {
-            Window::Same => o as i64,
-            Window::Repeat { factor } => (o / factor) as i64,
-            Window::Taps {
-                kernel,
-                stride,
-                dilation,
-                pad,
-                border,
-            } => {
-                let first = (o * stride) as i64 - pad;
-                match border {
-                    Border::Fill => first,
-                    Border::Edge => first.min(len - 1),
-                    Border::Reflect => {
-                        let last = ((self.output - 1) * stride) as i64 - pad
-                            + ((kernel - 1) * dilation) as i64;
-                        if last < len {
-                            first
-                        } else {
-                            first.min(2 * (len - 1) - last)
-                        }
-                    }
-                }
-            }
-            Window::Transposed {
-                kernel,
-                stride,
-                dilation,
-                pad,
-            } => {
-                let stride = *stride as i64;
-                (o as i64 + pad - ((kernel - 1) * dilation) as i64 + stride - 1).div_euclid(stride)
-            }
-            Window::Interp(interp) => interp.tap(o, 0).0 as i64,
+        let (len, low) = (self.input as i64, self.low(o));
+        let low = match self.border() {
+            Border::Fill => low,
+            Border::Edge => low.min(len - 1),
+            // where the last output is mirrored to, if it is
+            Border::Reflect => match self.high(self.output - 1) {
+                end if end <= len => low,
+                end => low.min(2 * len - 1 - end),
+            },
         };
         low.clamp(0, len) as u64
     }
@@ -218,30 +191,93 @@ impl Axis {
     /// How many input positions must exist before outputs `0..=o` can be made. Never falls as
     /// `o` grows.
     pub fn needs(&self, o: u64) -> u64 {
-        let len = self.input as i64;
-        let high = match &self.window {
-            Window::Same => o as i64 + 1,
-            Window::Repeat { factor } => (o / factor) as i64 + 1,
-            Window::Taps {
+        let high = self.high(o);
+        let high = match self.border() {
+            Border::Fill => high,
+            Border::Edge => high.max(1),
+            // where the first output is mirrored to, if it is
+            Border::Reflect => high.max(1).max(1 - self.low(0)),
+        };
+        high.clamp(0, self.input as i64) as u64
+    }
+
+    /// The first position of the window of output `o`, inside or outside the input.
+    fn low(&self, o: u64) -> i64 {
+        let at = o as i64;
+        match &self.window {
+            Window::Same => at,
+            Window::Repeat { factor } => (o / factor) as i64,
+            Window::Taps { stride, pad, .. } => (o * stride) as i64 - pad,
+            Window::Transposed {
                 kernel,
                 stride,
                 dilation,
                 pad,
-                border,
             } => {
-                let last = (o * stride) as i64 - pad + ((kernel - 1) * dilation) as i64 + 1;
-                match border {
-                    Border::Fill => last,
-                    Border::Edge => last.max(1),
-                    Border::Reflect => last.max(1).max(pad + 1),
-                }
+                let stride = *stride as i64;
+                (at + pad - ((kernel - 1) * dilation) as i64 + stride - 1).div_euclid(stride)
             }
+            Window::Interp(interp) => interp.tap(o, 0).0 as i64,
+        }
+    }
+
+    /// The end of the window of output `o`, inside or outside the input.
+    fn high(&self, o: u64) -> i64 {
+        match &self.window {
+            Window::Same | Window::Repeat { .. } => self.low(o) + 1,
+            Window::Taps {
+                kernel, dilation, ..
+            } => self.low(o) + ((kernel - 1) * dilation) as i64 + 1,
             Window::Transposed { stride, pad, .. } => {
                 (o as i64 + pad).div_euclid(*stride as i64) + 1
             }
             Window::Interp(interp) => interp.tap(o, interp.taps() - 1).0 as i64 + 1,
+        }
+    }
+
+    fn border(&self) -> Border {
+        match self.window {
+            Window::Taps { border, .. } => border,
+            _ => Border::Fill,
+        }
+    }
+
+    /// The outputs among which windows repeat: what `o + k · out` reads, needs and leaves needed is
+    /// that of `o`, `k · by` positions further. The borders are left out; empty where windows do not
+    /// move so, or (under interpolation) are rounded.
+    pub fn repeats(&self, out: u64, by: u64) -> Range<u64> {
+        let (outs, ins) = match self.window {
+            Window::Same => (1, 1),
+            Window::Taps { stride, .. } => (1, stride),
+            Window::Transposed { stride, .. } => (stride, 1),
+            Window::Repeat { factor } => (factor, 1),
+            Window::Interp(_) => return 0..0,
         };
-        high.clamp(0, len) as u64
+        let even = out.is_multiple_of(outs)
+            && by.is_multiple_of(ins)
+            && u128::from(out) * u128::from(ins) == u128::from(by) * u128::from(outs);
+        if !even {
+            return 0..0;
+        }
+        let tail = |o| (self.tail(o) as i64).cmp(&self.low(o));
+        let needs = |o| (self.needs(o) as i64).cmp(&self.high(o));
+        let start = self.first(|o| tail(o).is_le() && needs(o).is_le());
+        let end = self.first(|o| tail(o).is_lt() || needs(o).is_lt());
+        start..end.max(start)
+    }
+
+    /// The first output for which `holds`, which stays true once it is; the end where none.
+    fn first(&self, holds: impl Fn(u64) -> bool) -> u64 {
+        let (mut low, mut high) = (0, self.output);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
     }
 
     /// The positions that outputs `out` (at least one) may read, without gaps; empty where all their

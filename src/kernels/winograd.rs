@@ -62,7 +62,6 @@ fn pass(shape: &ConvShape, points: usize) -> usize {
 ///
 /// Where slices are shorter than the tables say, the tiles have another size than 4 or 6, or the
 /// kernel is not an ungrouped 3×3.
-#[expect(clippy::too_many_arguments, reason = "what a convolution takes")]
 pub fn winograd(
     isa: Isa,
     conv: &PackedConv<'_>,

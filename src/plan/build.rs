@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::live::{self, Limit};
-use super::windows::Cut;
+use super::windows::{self, Cut};
 use super::{
-    Buffer, Class, Home, Instr, MemId, Options, Peak, PhasePlan, Plan, Pool, Request, SafePlan,
-    cost, delay, footprint, place,
+    Buffer, Class, Home, Instr, MemId, Options, Panels, Peak, PhasePlan, Plan, Pool, Request,
+    SafePlan, cost, delay, footprint, place,
 };
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Layout, NodeId, Op, TensorId};
@@ -20,31 +20,9 @@ const VERSION: u32 = 1;
 /// Plans `graph`: the fastest strips and panels whose predicted peak is within the budget.
 ///
 /// # Errors
-/// [`Error::Budget`] naming the least that works; [`Error::Usage`] for options that make no sense.
+/// As [`Planner::new`] and [`Planner::plan`].
 pub fn plan(graph: &Graph, options: &Options) -> Result<SafePlan> {
-    let planner = Planner::new(graph, options)?;
-    let budget = options.memory.unwrap_or(u64::MAX);
-    let mut prices = planner.prices();
-    prices.retain(|p| p.bytes <= budget);
-    while let Some(k) = best(&prices) {
-        let draft = planner.draft(prices.swap_remove(k).choice, Limit::Done);
-        if draft.peak.total() <= budget {
-            return super::check(graph, draft.plan(options));
-        }
-    }
-    Err(Error::Budget {
-        budget,
-        least: planner.least(planner.prices()),
-    })
-}
-
-/// The least budget that works for `graph`.
-///
-/// # Errors
-/// As [`plan`], but never [`Error::Budget`].
-pub fn least_budget(graph: &Graph, options: &Options) -> Result<u64> {
-    let planner = Planner::new(graph, options)?;
-    Ok(planner.least(planner.prices()))
+    Planner::new(graph, options)?.plan()
 }
 
 /// Time that is given up for memory: predictions are no more exact than this.
@@ -72,6 +50,7 @@ struct Choice {
 }
 
 /// What a choice costs, from a few turns: the bytes are a lower bound that is nearly always exact.
+#[derive(Debug, Clone, Copy)]
 struct Price {
     choice: Choice,
     bytes: u64,
@@ -106,10 +85,12 @@ impl Draft {
     }
 }
 
-struct Planner<'a> {
+/// What a graph's plans would cost, and the plans themselves.
+pub struct Planner<'a> {
     graph: &'a Graph,
     options: &'a Options,
     phases: Vec<Phase>,
+    prices: Vec<Price>,
     /// The last count for each phase, strip and whether there are delays: panels of another width
     /// mostly have the same pools.
     counted: RefCell<HashMap<(usize, u64, bool), Counted>>,
@@ -123,23 +104,66 @@ struct Counted {
 }
 
 impl<'a> Planner<'a> {
-    fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
+    /// Prices every choice of strips and panels.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for options that make no sense; [`Error::Model`] where a tensor is read before
+    /// it is made.
+    pub fn new(graph: &'a Graph, options: &'a Options) -> Result<Self> {
         if options.threads == 0 || options.strip == Some(0) || options.panels == Some(0) {
             return Err(Error::Usage(
                 "threads, strip and panels must be at least 1".into(),
             ));
         }
-        Ok(Planner {
+        let mut planner = Planner {
             graph,
             options,
             phases: phases(graph)?,
+            prices: Vec::new(),
             counted: RefCell::default(),
+        };
+        planner.prices = planner.price();
+        Ok(planner)
+    }
+
+    /// The plan of the fastest choice within the budget.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] naming the least that works.
+    pub fn plan(&self) -> Result<SafePlan> {
+        let budget = self.options.memory.unwrap_or(u64::MAX);
+        let mut prices = self.prices.clone();
+        prices.retain(|p| p.bytes <= budget);
+        while let Some(k) = best(&prices) {
+            let draft = self.draft(prices.swap_remove(k).choice);
+            if draft.peak.total() <= budget {
+                return super::check(self.graph, draft.plan(self.options));
+            }
+        }
+        Err(Error::Budget {
+            budget,
+            least: self.least_budget(),
         })
+    }
+
+    /// The least budget that works, whatever the budget is.
+    pub fn least_budget(&self) -> u64 {
+        let mut prices = self.prices.clone();
+        prices.sort_by_key(|p| p.bytes);
+        let mut least = u64::MAX;
+        for Price { choice, bytes, .. } in prices {
+            if bytes >= least {
+                break;
+            }
+            let draft = self.sketch(choice.strip, &self.cuts(choice.panels), Limit::Done);
+            least = least.min(draft.peak.total());
+        }
+        least
     }
 
     /// Strips of 1 row to all, panels of the full width down to one block of columns, each about
     /// half as much again as the one before.
-    fn prices(&self) -> Vec<Price> {
+    fn price(&self) -> Vec<Price> {
         let height = self
             .phases
             .iter()
@@ -185,25 +209,13 @@ impl<'a> Planner<'a> {
             .collect()
     }
 
-    fn least(&self, mut prices: Vec<Price>) -> u64 {
-        prices.sort_by_key(|p| p.bytes);
-        let mut least = u64::MAX;
-        for price in prices {
-            if price.bytes >= least {
-                break;
-            }
-            least = least.min(self.draft(price.choice, Limit::Done).peak.total());
-        }
-        least
-    }
-
     /// All of a plan.
-    fn draft(&self, choice: Choice, limit: Limit) -> Draft {
+    fn draft(&self, choice: Choice) -> Draft {
         let cuts = self.cuts(choice.panels);
-        let mut draft = self.sketch(choice.strip, &cuts, limit);
-        for ((plan, phase), cut) in draft.phases.iter_mut().zip(&self.phases).zip(cuts) {
-            plan.sweep = phase.sweep.clone();
-            plan.panels = cut.panels;
+        let mut draft = self.sketch(choice.strip, &cuts, Limit::Done);
+        for (plan, Phase { sweep, .. }) in draft.phases.iter_mut().zip(&self.phases) {
+            plan.sweep = sweep.clone();
+            plan.panels = windows::panels(self.graph, sweep, choice.panels).collect();
         }
         draft
     }
@@ -223,7 +235,7 @@ impl<'a> Planner<'a> {
                 sweep: &phase.sweep,
                 pace: &plan.pace,
                 widths: &cut.total,
-                panels: cut.panels.len() as u64,
+                panels: cut.panels,
                 pools: plan.pools.iter().map(|p| p.slot_bytes * p.slots).sum(),
                 threads: self.options.threads,
             };
@@ -293,7 +305,7 @@ impl<'a> Planner<'a> {
             sweep: Sweep::default(),
             strip,
             pace,
-            panels: vec![],
+            panels: Panels::default(),
             homes,
             pools,
             workspace,

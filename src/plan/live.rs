@@ -8,7 +8,7 @@ use crate::sweep::{Fronts, Pace, Rows, Sweep};
 pub(super) struct Usage {
     /// For each pool, the most slots taken at any step of any turn.
     pub(super) slots: Vec<u64>,
-    /// Turns that were stepped.
+    /// Turns that it took.
     pub(super) turns: u64,
     /// For each of the sweep's rows, the most rows that outlive a turn (its carry).
     pub(super) carry: Vec<u64>,
@@ -109,7 +109,7 @@ pub(super) fn usage(
     let settle = SETTLE + slowest.unwrap_or(0).div_ceil(strip.max(1));
     let mut left = settle;
     let mut fronts = Fronts::new(sweep, pace, strip);
-    let mut tails = vec![0u64; sweep.rows.len()];
+    let mut alive = vec![0u64; sweep.rows.len()];
     let mut taken = vec![0u64; pools];
     let mut usage = Usage {
         slots: vec![0; pools],
@@ -121,27 +121,33 @@ pub(super) fn usage(
             match instr {
                 TurnInstr::Exec { step, .. } => {
                     let made = fronts.advance(*step);
-                    if let Some(p) = sweep.steps[*step].makes.and_then(|rows| pool[rows]) {
+                    let slotted = |rows: usize| Some((rows, pool[rows]?));
+                    if let Some((rows, p)) = sweep.steps[*step].makes.and_then(slotted) {
+                        alive[rows] += made.end - made.start;
                         taken[p] += made.end - made.start;
                         usage.slots[p] = usage.slots[p].max(taken[p]);
                     }
                 }
                 TurnInstr::Drop { rows, .. } => {
-                    let tail = fronts.tail(*rows).min(fronts.front(*rows));
+                    let front = fronts.front(*rows);
+                    let kept = front - fronts.tail(*rows).min(front);
                     if let Some(p) = pool[*rows] {
-                        taken[p] -= tail - tails[*rows];
+                        taken[p] -= alive[*rows] - kept;
                     }
-                    tails[*rows] = tail;
-                    usage.carry[*rows] = usage.carry[*rows].max(fronts.front(*rows) - tail);
+                    alive[*rows] = kept;
+                    usage.carry[*rows] = usage.carry[*rows].max(kept);
                 }
             }
         }
         fronts.end_turn();
-        usage.turns += 1;
+        if limit == Limit::Done {
+            fronts.leap();
+        }
         let moving = |s: usize| fronts.passed(s) > 0 || sweep.steps[s].height == 0;
         if limit == Limit::Settled && (left < settle || (0..sweep.steps.len()).all(moving)) {
             left -= 1;
         }
     }
+    usage.turns = fronts.turn();
     usage
 }

@@ -17,13 +17,15 @@ mod delay;
 pub(crate) mod footprint;
 mod lag;
 mod live;
+mod panels;
 mod place;
 mod simulate;
 mod windows;
 
-pub use build::{least_budget, plan};
+pub use build::{Planner, plan};
 pub use check::{SafePlan, check};
 pub use lag::lags;
+pub use panels::Panels;
 pub use place::{Request, load, place};
 pub use simulate::simulate;
 
@@ -183,7 +185,7 @@ pub struct Pool {
 }
 
 /// A range of columns that is swept on its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Panel {
     /// The columns of each of [`Sweep::rows`] that exist while the panel is swept.
     pub windows: Vec<Range<u64>>,
@@ -202,7 +204,7 @@ pub struct PhasePlan {
     /// How fast each step goes.
     pub pace: Vec<Pace>,
     /// The panels, left to right.
-    pub panels: Vec<Panel>,
+    pub panels: Panels,
     /// Where each of [`Sweep::rows`] is.
     pub homes: Vec<Home>,
     /// The pools of slots.

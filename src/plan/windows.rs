@@ -13,64 +13,73 @@ use super::{COLUMN_BLOCK, Panel};
 use crate::graph::Graph;
 use crate::sweep::{Sweep, Work};
 
-/// A sweep's panels, and for each of its rows the columns of the widest and of all together.
+/// What a sweep cut into panels costs by.
 pub(super) struct Cut {
-    pub(super) panels: Vec<Panel>,
+    /// How many panels there are.
+    pub(super) panels: u64,
+    /// For each of the sweep's rows, the columns of the widest window.
     pub(super) widest: Vec<u64>,
+    /// The same of all windows together.
     pub(super) total: Vec<u64>,
 }
 
 impl Cut {
-    /// `sweep` cut into `count` panels; fewer where some would own nothing.
+    /// Of `sweep` cut into `count` panels.
     pub(super) fn new(graph: &Graph, sweep: &Sweep, count: u64) -> Self {
-        let all = (0..count).map(|p| panel(graph, sweep, p, count));
-        let mut panels: Vec<Panel> = all
-            .filter(|p| p.owned.iter().any(|o| !o.is_empty()))
-            .collect();
-        if panels.len() <= 1 {
-            // one owns all there is, or nothing leaves the sweep: untiled, with whole rows of sources
-            panels = vec![panel(graph, sweep, 0, 1)];
-        }
-        let widths = |k: usize| {
-            panels
-                .iter()
-                .map(move |p| p.windows[k].end - p.windows[k].start)
+        let none = vec![0; sweep.rows.len()];
+        let mut cut = Cut {
+            panels: 0,
+            widest: none.clone(),
+            total: none,
         };
-        let rows = 0..sweep.rows.len();
-        let widest = rows.clone().map(|k| widths(k).max().unwrap_or(0)).collect();
-        let total = rows.map(|k| widths(k).sum()).collect();
-        Cut {
-            panels,
-            widest,
-            total,
+        for panel in panels(graph, sweep, count) {
+            cut.panels += 1;
+            for (k, window) in panel.windows.iter().enumerate() {
+                let width = window.end - window.start;
+                cut.widest[k] = cut.widest[k].max(width);
+                cut.total[k] += width;
+            }
         }
+        cut
     }
+}
+
+/// `sweep` cut into `count` panels; fewer where some would own nothing.
+pub(super) fn panels<'a>(
+    graph: &'a Graph,
+    sweep: &'a Sweep,
+    count: u64,
+) -> impl Iterator<Item = Panel> + use<'a> {
+    let gives = (0..sweep.steps.len()).filter(|&s| gives(sweep, s));
+    let widths: Vec<u64> = gives.map(|s| width(graph, sweep, s)).collect();
+    let owns = move |p: u64| {
+        widths
+            .iter()
+            .any(|&w| cut(w, p, count) < cut(w, p + 1, count))
+    };
+    // one owns all there is, or nothing leaves the sweep: untiled, with whole rows of sources
+    let alone = (0..count).filter(|&p| owns(p)).nth(1).is_none();
+    let count = if alone { 1 } else { count };
+    let cuts = (0..count).filter(move |&p| alone || owns(p));
+    cuts.map(move |p| panel(graph, sweep, p, count))
 }
 
 fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
     let mut windows: Vec<Range<u64>> = vec![0..0; sweep.rows.len()];
     let mut owned: Vec<Range<u64>> = vec![0..0; sweep.steps.len()];
     for (s, step) in sweep.steps.iter().enumerate().rev() {
-        let width = match step.makes {
-            Some(rows) => graph.tensor(sweep.rows[rows].tensor).w(),
-            None => step.reads[0].cols.output,
-        };
-        let gives = match (step.makes, step.work) {
-            (None, _) => true,
-            (Some(rows), Work::Node(_) | Work::Load(_)) => sweep.rows[rows].stored,
-            (Some(_), _) => false,
-        };
-        if gives {
-            owned[s] = cut(width, p, count)..cut(width, p + 1, count);
+        let width = || width(graph, sweep, s);
+        if gives(sweep, s) {
+            owned[s] = cut(width(), p, count)..cut(width(), p + 1, count);
         }
         let mut out = owned[s].clone();
         if let Some(rows) = step.makes {
             out = hull(&out, &windows[rows]);
             out = match step.work {
                 // a source that goes in order gives whole rows
-                Work::Load(_) if count == 1 => 0..width,
+                Work::Load(_) if count == 1 => 0..width(),
                 _ if out.is_empty() => out,
-                _ => step.grains[1].cover(out, width),
+                _ => step.grains[1].cover(out, width()),
             };
             windows[rows] = out.clone();
         }
@@ -82,6 +91,23 @@ fn panel(graph: &Graph, sweep: &Sweep, p: u64, count: u64) -> Panel {
         }
     }
     Panel { windows, owned }
+}
+
+/// Columns of what step `s` passes over.
+fn width(graph: &Graph, sweep: &Sweep, s: usize) -> u64 {
+    let step = &sweep.steps[s];
+    match step.makes {
+        Some(rows) => graph.tensor(sweep.rows[rows].tensor).w(),
+        None => step.reads[0].cols.output,
+    }
+}
+
+/// Whether rows of step `s` leave the sweep.
+fn gives(sweep: &Sweep, s: usize) -> bool {
+    let step = &sweep.steps[s];
+    let recalled = step.work == Work::Recall;
+    step.makes
+        .is_none_or(|rows| sweep.rows[rows].stored && !recalled)
 }
 
 /// Where panel `p` of `count` starts along `width` columns.

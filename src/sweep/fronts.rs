@@ -1,4 +1,13 @@
 //! The recurrence of fronts: which rows a turn makes.
+//!
+//! Away from the ends of the image a turn depends on where fronts stand to each other alone, so that
+//! turns repeat, some rows further down, once all fronts have moved evenly:
+//!
+//! ```text
+//!  fill         mark    now                                          drain
+//!  ├────────────┼───────┼───────┬───────┬───────┬───────┬──────┬──────┤
+//!                └ seen ┘└───────── leapt over ────────┘
+//! ```
 
 use std::ops::Range;
 
@@ -47,6 +56,8 @@ pub struct Fronts<'a> {
     /// Rows that each step has passed.
     passed: Vec<u64>,
     behind: usize,
+    /// An earlier turn, and what had passed before it.
+    mark: (u64, Vec<u64>),
 }
 
 impl<'a> Fronts<'a> {
@@ -60,6 +71,7 @@ impl<'a> Fronts<'a> {
             turn: 0,
             passed: vec![0; sweep.steps.len()],
             behind,
+            mark: (0, Vec::new()),
         }
     }
 
@@ -123,6 +135,54 @@ impl<'a> Fronts<'a> {
     /// Ends the turn.
     pub fn end_turn(&mut self) {
         self.turn += 1;
+    }
+
+    /// Leaps over turns to come, if each is one of the turns since an earlier call again, further
+    /// down: with as many rows made, and as many kept. Called at every turn, it looks at few.
+    pub fn leap(&mut self) {
+        // twice as far each time, so that the period of the strides and strips is a divisor in the end
+        if self.turn < 2 * self.mark.0.max(3) {
+            return;
+        }
+        let turns = self.turn - self.mark.0;
+        let steps = 0..self.mark.1.len();
+        let times = steps.map(|i| self.repeats(i, turns)).min().unwrap_or(0);
+        for (passed, mark) in self.passed.iter_mut().zip(&self.mark.1) {
+            *passed += times * (*passed - mark);
+        }
+        self.turn += times * turns;
+        self.mark = (self.turn, self.passed.clone());
+    }
+
+    /// How often step `i` can make again what it made in the last `turns`, the turns since the mark,
+    /// if all others do.
+    fn repeats(&self, i: usize, turns: u64) -> u64 {
+        let (step, pace, mark) = (&self.sweep.steps[i], &self.pace[i], &self.mark.1);
+        let by = |i: usize| self.passed[i] - mark[i];
+        let (rows, due) = (
+            u128::from(by(i)),
+            u128::from(turns) * u128::from(self.strip),
+        );
+        let scheduled = due * u128::from(step.ratio.num) == rows * u128::from(step.ratio.den);
+        if rows == 0 || !by(i).is_multiple_of(pace.grain) || step.is_source() && !scheduled {
+            return 0;
+        }
+        let even = step.reads.iter().map(|read| {
+            let maker = self.sweep.rows[read.rows].maker;
+            read.axis.repeats(by(i), by(maker))
+        });
+        let start = even.clone().map(|e| e.start).max().unwrap_or(0);
+        // no turn may come to the last row: what has ended is ready at once
+        let end = even
+            .map(|e| e.end)
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(step.height - 1);
+        if mark[i] < start {
+            return 0;
+        }
+        let ahead = pace.cap.saturating_add(pace.delay);
+        end.saturating_sub(ahead).saturating_sub(self.passed[i]) / by(i)
     }
 
     /// The first row of `rows` that a step still reads, as far as the steps have passed by now; its

@@ -25,6 +25,7 @@ fn cases() -> Vec<Case> {
         ("upscale", nets::upscale(1, 24, 150)),
         ("squeeze", nets::squeeze(2, 20, 190)),
         ("barrier", nets::barrier(1, 20, 130)),
+        ("tall", nets::chain(1, 500, 70)),
     ];
     let mut cases = Vec::new();
     for (name, graph) in graphs {

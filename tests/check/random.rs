@@ -1,6 +1,6 @@
 //! Plans of random graphs, and paces of any kind.
 
-use stripmill::plan::{ALIGN, Home, Options, Plan, TurnInstr, check, plan};
+use stripmill::plan::{ALIGN, Home, Options, PhasePlan, Plan, TurnInstr, check, plan};
 use stripmill::sweep::{Fronts, Pace};
 
 use crate::common::random_graph::{self, random_graph};
@@ -112,35 +112,114 @@ fn half_a_grain_is_rejected() {
     }
 }
 
-/// Makes turns and carries those of the paces, with slots for every row, and places buffers anew.
+/// Turns that repeat are leapt over, by the planner's count and by the checker: both must come to what
+/// stepping every turn comes to.
+#[test]
+fn leaps_come_to_what_every_turn_comes_to() {
+    let graphs = [
+        nets::chain(1, 2003, 70),
+        nets::unet(1, 2400, 72),
+        nets::sources(1, 1800, 120),
+        nets::upscale(1, 1500, 70),
+        nets::squeeze(1, 1100, 70),
+        nets::barrier(1, 1300, 70),
+    ];
+    let (mut turns, mut stepped) = (0, 0);
+    for (g, graph) in graphs.iter().enumerate() {
+        for strip in [1, 2, 3, 8] {
+            let options = Options {
+                strip: Some(strip),
+                panels: Some(1),
+                ..Options::default()
+            };
+            let safe = plan(graph, &options).expect("a plan");
+            let mut all = safe.plan().clone();
+            settle(&mut all);
+            for (leapt, all) in safe.plan().phases.iter().zip(&all.phases) {
+                let name = format!("graph {g}, strip {strip}");
+                assert_eq!(leapt.turns, all.turns, "{name}");
+                assert_eq!(leapt.carry, all.carry, "{name}");
+                assert_eq!(leapt.pools, all.pools, "{name}");
+            }
+            let mut rng = Rng::new(strip);
+            for round in 0..4 {
+                let mut all = safe.plan().clone();
+                for pace in all.phases.iter_mut().flat_map(|phase| &mut phase.pace) {
+                    let grain = rng.one(&[1, 1, 2, 4]);
+                    *pace = Pace {
+                        grain,
+                        offset: rng.below(grain),
+                        cap: pace.cap.next_multiple_of(grain),
+                        delay: rng.one(&[0, 0, 1, 9]),
+                    };
+                }
+                settle(&mut all);
+                let name = format!("graph {g}, strip {strip}, round {round}");
+                check(graph, all.clone()).unwrap_or_else(|e| panic!("{name}: {e}"));
+                turns += all.turns();
+                stepped += all.phases.iter().map(stepped_turns).sum::<u64>();
+                for (p, phase) in all.phases.iter().enumerate() {
+                    for k in 0..phase.pools.len() {
+                        let mut tight = all.clone();
+                        tight.phases[p].pools[k].slots -= 1;
+                        check(graph, tight).expect_err("a slot too few");
+                    }
+                }
+            }
+        }
+    }
+    say(&format!("{stepped} of {turns} turns were stepped"));
+    assert!(stepped < turns / 2);
+}
+
+/// Turns that are left to step where fronts leap.
+fn stepped_turns(phase: &PhasePlan) -> u64 {
+    let mut fronts = Fronts::new(&phase.sweep, &phase.pace, phase.strip);
+    let mut stepped = 0;
+    while !fronts.done() {
+        for s in 0..phase.sweep.steps.len() {
+            fronts.advance(s);
+        }
+        fronts.end_turn();
+        fronts.leap();
+        stepped += 1;
+    }
+    assert_eq!(fronts.turn(), phase.turns);
+    stepped
+}
+
+/// Makes turns, carries and slots those of the paces, every turn stepped, and places buffers anew.
 fn settle(plan: &mut Plan) {
     for phase in &mut plan.phases {
         let mut fronts = Fronts::new(&phase.sweep, &phase.pace, phase.strip);
+        let mut alive = vec![0; phase.sweep.rows.len()];
         phase.carry.fill(0);
+        phase.pools.iter_mut().for_each(|pool| pool.slots = 0);
         while !fronts.done() {
             for instr in &phase.turn {
                 match *instr {
-                    TurnInstr::Exec { step, .. } => drop(fronts.advance(step)),
+                    TurnInstr::Exec { step, .. } => {
+                        let made = fronts.advance(step);
+                        if let Some(rows) = phase.sweep.steps[step].makes {
+                            alive[rows] += made.end - made.start;
+                        }
+                    }
                     TurnInstr::Drop { rows, .. } => {
                         let front = fronts.front(rows);
-                        let alive = front - fronts.tail(rows).min(front);
-                        phase.carry[rows] = phase.carry[rows].max(alive);
+                        alive[rows] = front - fronts.tail(rows).min(front);
+                        phase.carry[rows] = phase.carry[rows].max(alive[rows]);
                     }
+                }
+                for (k, pool) in phase.pools.iter_mut().enumerate() {
+                    let inside = alive.iter().zip(&phase.homes);
+                    let inside = inside.filter(|(_, home)| **home == Home::Slots(k));
+                    pool.slots = pool.slots.max(inside.map(|(alive, _)| alive).sum());
                 }
             }
             fronts.end_turn();
         }
         phase.turns = fronts.turn();
-        for (k, pool) in phase.pools.iter_mut().enumerate() {
-            let inside = phase
-                .sweep
-                .rows
-                .iter()
-                .zip(&phase.homes)
-                .filter(|(_, home)| **home == Home::Slots(k));
-            pool.slots = inside
-                .map(|(rows, _)| phase.sweep.steps[rows.maker].height)
-                .sum();
+        for pool in &phase.pools {
             plan.buffers[pool.mem.at()].bytes = pool.slots * pool.slot_bytes;
         }
     }

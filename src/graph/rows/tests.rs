@@ -79,6 +79,34 @@ fn check(axis: &Axis) {
         }
         ready = all;
     }
+    repeats(axis);
+}
+
+/// Among the outputs that repeat, all that is asked of one follows from another; and outputs that are
+/// away from both borders do repeat.
+fn repeats(axis: &Axis) {
+    let all = |o: u64| {
+        let taps = (0..axis.taps()).map(move |k| axis.tap(o, k));
+        taps.chain([Some(axis.tail(o)), Some(axis.needs(o))])
+    };
+    let mut most = 0..0;
+    for (out, by) in (1..7).flat_map(|out| (0..7).map(move |by| (out, by))) {
+        let range = axis.repeats(out, by);
+        for o in range.start..range.end.saturating_sub(out) {
+            let moved = all(o).map(|i| i.map(|i| i + by));
+            assert!(all(o + out).eq(moved), "{out} from {o}, {by} of {axis:?}");
+        }
+        if !range.is_empty() {
+            most = range;
+        }
+    }
+    let mirrored = axis.border() == Border::Reflect;
+    if !mirrored && !matches!(axis.window, Window::Interp(_)) {
+        let inside = (0..axis.output).filter(|&o| interior(axis, o));
+        for o in inside {
+            assert!(most.contains(&o), "{o} is not in {most:?} of {axis:?}");
+        }
+    }
 }
 
 #[test]

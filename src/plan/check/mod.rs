@@ -2,8 +2,8 @@
 //!
 //! Nothing here is shared with the passes that make plans: what they decided is read from the plan,
 //! every number it claims is worked out again in another way, and the only window arithmetic is
-//! [`crate::graph::Axis`]. All turns of every sweep are stepped, in memory that does not grow with
-//! the image.
+//! [`crate::graph::Axis`]. All turns of every sweep are proved, each stepped or known to be one that
+//! was, in memory that does not grow with the image.
 //!
 //! ```text
 //!  steps    the sweeps compute the graph: every node, every operand, every output, nothing else

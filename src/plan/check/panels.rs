@@ -31,10 +31,10 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
             "phase {}, panel {k}: {counts:?} windows and owned ranges, not {due:?}",
             at.number
         );
-        windows(at, k, panel)?;
+        windows(at, k, &panel)?;
         for (s, spans) in spans.iter().enumerate() {
-            reads(at, k, panel, s, spans)?;
-            owned(at, k, panel, s, &mut given[s])?;
+            reads(at, k, &panel, s, spans)?;
+            owned(at, k, &panel, s, &mut given[s])?;
         }
     }
     for (s, &given) in given.iter().enumerate() {

@@ -5,6 +5,10 @@
 //!  rows   ░░░░░░░│▓▓▓▓▓▓▓▓▓▓▓│              still read it, and has a slot as long
 //!                 └─ reads ─┘
 //! ```
+//!
+//! Turns are stepped until they repeat. Where all fronts and all dropped rows of a turn are those of
+//! an earlier one, further down by rows that windows, grains and schedules do not tell apart, the
+//! turns between them were stepped for all that follow, as long as nothing comes near an end.
 
 use std::ops::Range;
 
@@ -19,7 +23,8 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
     paces(at)?;
     let phase = at.phase;
     let mut run = Run::new(*at);
-    for turn in 0..phase.turns {
+    let mut turn = 0;
+    while turn < phase.turns {
         ensure!(
             run.behind > 0,
             "phase {} ends after {turn} turns, not {}",
@@ -32,6 +37,7 @@ pub(super) fn check(at: &Sweeping<'_>) -> Result<()> {
                 TurnInstr::Drop { rows, .. } => run.drop(rows)?,
             }
         }
+        turn = run.leap(turn + 1);
     }
     for (s, step) in phase.sweep.steps.iter().enumerate() {
         let (passed, turns) = (run.passed[s], phase.turns);
@@ -134,6 +140,14 @@ impl Reader<'_> {
     }
 }
 
+/// How far a sweep was before a turn.
+#[derive(Clone)]
+struct Place {
+    turn: u64,
+    passed: Vec<u64>,
+    dropped: Vec<u64>,
+}
+
 /// A sweep between two instructions.
 struct Run<'a> {
     at: Sweeping<'a>,
@@ -154,6 +168,8 @@ struct Run<'a> {
     taken: Vec<u64>,
     /// The most rows of each tensor that outlived a turn.
     carry: Vec<u64>,
+    /// An earlier place, that later ones are held against.
+    mark: Place,
 }
 
 impl<'a> Run<'a> {
@@ -190,6 +206,11 @@ impl<'a> Run<'a> {
             dropped: vec![0; sweep.rows.len()],
             taken: vec![0; at.phase.pools.len()],
             carry: vec![0; sweep.rows.len()],
+            mark: Place {
+                turn: 0,
+                passed: vec![0; sweep.steps.len()],
+                dropped: vec![0; sweep.rows.len()],
+            },
         }
     }
 
@@ -281,5 +302,71 @@ impl<'a> Run<'a> {
         self.dropped[rows] = tail;
         self.carry[rows] = self.carry[rows].max(front - tail);
         Ok(())
+    }
+
+    /// Passes over turns that were stepped in all but their place, `turn` being the next; returns the
+    /// one after them.
+    fn leap(&mut self, turn: u64) -> u64 {
+        // ever more turns are held against those since the mark, so that their cycle is among them
+        if turn < 2 * self.mark.turn.max(3) {
+            return turn;
+        }
+        let turns = turn - self.mark.turn;
+        let moves = self.passed.iter().zip(&self.mark.passed);
+        let by: Vec<u64> = moves.map(|(now, mark)| now - mark).collect();
+        let times = self.cycles(turns, &by);
+        for (s, step) in self.at.phase.sweep.steps.iter().enumerate() {
+            self.passed[s] += times * by[s];
+            if let Some(rows) = step.makes {
+                self.front[rows] = self.passed[s];
+                if let Home::Slots(_) = self.at.phase.homes[rows] {
+                    self.dropped[rows] += times * by[s];
+                }
+            }
+            for reader in &mut self.readers[self.of_step[s].clone()] {
+                reader.ready = self.passed[s];
+                reader.next = reader.needs();
+                reader.keeps = reader.axis.tail(self.passed[s]);
+            }
+        }
+        self.mark = Place {
+            turn: turn + times * turns,
+            passed: self.passed.clone(),
+            dropped: self.dropped.clone(),
+        };
+        self.mark.turn
+    }
+
+    /// How often the last `turns`, which moved each step by so many rows, come again just so.
+    fn cycles(&self, turns: u64, by: &[u64]) -> u64 {
+        let phase = self.at.phase;
+        let mut times = u64::MAX;
+        for (s, (step, pace)) in phase.sweep.steps.iter().zip(&phase.pace).enumerate() {
+            let strips = u128::from(turns) * u128::from(phase.strip);
+            let due = strips * u128::from(step.ratio.num);
+            let late = due != u128::from(by[s]) * u128::from(step.ratio.den);
+            if by[s] == 0 || !by[s].is_multiple_of(pace.grain) || step.reads.is_empty() && late {
+                return 0;
+            }
+            // a tensor that is complete is not waited for, so that none may be
+            let (mut start, mut end) = (0, step.height - 1);
+            for reader in &self.readers[self.of_step[s].clone()] {
+                let maker = phase.sweep.rows[reader.rows].maker;
+                let even = reader.axis.repeats(by[s], by[maker]);
+                (start, end) = (start.max(even.start), end.min(even.end));
+            }
+            if self.mark.passed[s] < start {
+                return 0;
+            }
+            let reach = self.passed[s].saturating_add(pace.cap);
+            let left = end.saturating_sub(reach.saturating_add(pace.delay));
+            times = times.min(left / by[s]);
+        }
+        let alike = |(r, home): (usize, &Home)| {
+            let dropped = self.dropped[r] - self.mark.dropped[r];
+            matches!(home, Home::Stored(_)) || dropped == by[phase.sweep.rows[r].maker]
+        };
+        let alike = phase.homes.iter().enumerate().all(alike);
+        if alike { times } else { 0 }
     }
 }

@@ -12,54 +12,61 @@ impl Faults<'_> {
     pub(super) fn panels(&mut self) {
         for (p, phase) in self.phases() {
             for (k, panel) in phase.panels.iter().enumerate() {
-                self.windows(p, phase, k, panel);
-                self.owned(p, k, panel);
+                self.windows(p, phase, k, &panel);
+                self.owned(p, k, &panel);
             }
             for k in 1..phase.panels.len() {
-                self.add_in(p, &format!("panel {} after {k}", k - 1), |q| {
-                    q.panels.swap(k - 1, k)
+                self.add_among(p, &format!("panel {} after {k}", k - 1), |q| {
+                    q.swap(k - 1, k)
                 });
                 self.blocks(p, phase, k);
             }
-            for k in 0..phase.panels.len() {
+            for (k, panel) in phase.panels.iter().enumerate() {
                 // only in a phase without a sweep there is nothing to own
-                if phase.panels[k].owned.iter().any(|o| !o.is_empty()) {
-                    self.add_in(p, &format!("panel {k} twice"), |q| {
-                        q.panels.insert(k, q.panels[k].clone())
+                if panel.owned.iter().any(|o| !o.is_empty()) {
+                    self.add_among(p, &format!("panel {k} twice"), |q| {
+                        q.insert(k, q[k].clone())
                     });
                 }
-                self.add_in(p, &format!("panel {k} is missing"), |q| {
-                    drop(q.panels.remove(k))
-                });
+                self.add_among(p, &format!("panel {k} is missing"), |q| drop(q.remove(k)));
             }
         }
+    }
+
+    /// The base plan with a change of the panels of phase `p`.
+    fn add_among(&mut self, p: usize, what: &str, change: impl FnOnce(&mut Vec<Panel>)) {
+        self.add_in(p, what, |phase| {
+            let mut panels = phase.panels.iter().collect();
+            change(&mut panels);
+            phase.panels = panels.into_iter().collect();
+        });
     }
 
     fn windows(&mut self, p: usize, phase: &PhasePlan, k: usize, panel: &Panel) {
         for (r, window) in panel.windows.iter().enumerate() {
             let name = format!("panel {k}, rows {r}");
             let width = self.graph.tensor(phase.sweep.rows[r].tensor).w();
-            self.add_in(p, &format!("{name}: beyond the width"), |q| {
-                q.panels[k].windows[r].end = width + 1
+            self.add_among(p, &format!("{name}: beyond the width"), |q| {
+                q[k].windows[r].end = width + 1
             });
             if window.is_empty() {
                 continue;
             }
             // a column that nobody reads or gives is not missed
             if used(phase, panel, r, window.start) {
-                self.add_in(p, &format!("{name}: no first column"), |q| {
-                    q.panels[k].windows[r].start += 1
+                self.add_among(p, &format!("{name}: no first column"), |q| {
+                    q[k].windows[r].start += 1
                 });
             }
             if used(phase, panel, r, window.end - 1) {
-                self.add_in(p, &format!("{name}: no last column"), |q| {
-                    q.panels[k].windows[r].end -= 1
+                self.add_among(p, &format!("{name}: no last column"), |q| {
+                    q[k].windows[r].end -= 1
                 });
             }
         }
         if !panel.windows.is_empty() {
-            self.add_in(p, &format!("panel {k} lacks a window"), |q| {
-                let _ = q.panels[k].windows.pop();
+            self.add_among(p, &format!("panel {k} lacks a window"), |q| {
+                let _ = q[k].windows.pop();
             });
         }
     }
@@ -68,7 +75,7 @@ impl Faults<'_> {
         for (s, owned) in panel.owned.iter().enumerate() {
             let name = format!("panel {k}, step {s}");
             let mut set = |what: &str, to: Range<u64>| {
-                self.add_in(p, &format!("{name}: {what}"), |q| q.panels[k].owned[s] = to);
+                self.add_among(p, &format!("{name}: {what}"), |q| q[k].owned[s] = to);
             };
             if owned.is_empty() {
                 set("owns a column", 7..8);
@@ -89,16 +96,17 @@ impl Faults<'_> {
             if !matches!(self.graph.node(id).op, Op::Gather(kind) if kind != Gather::Whole) {
                 continue;
             }
-            let at = phase.panels[k].owned[s].start;
-            if phase.panels[k - 1].owned[s].is_empty() || at != phase.panels[k - 1].owned[s].end {
+            let panels: Vec<Panel> = phase.panels.iter().collect();
+            let (before, at) = (&panels[k - 1].owned[s], panels[k].owned[s].start);
+            if before.is_empty() || at != before.end {
                 continue;
             }
-            self.add_in(
+            self.add_among(
                 p,
                 &format!("step {s}: panel {k} starts inside a block"),
                 |q| {
-                    q.panels[k - 1].owned[s].end = at + 1;
-                    q.panels[k].owned[s].start = at + 1;
+                    q[k - 1].owned[s].end = at + 1;
+                    q[k].owned[s].start = at + 1;
                 },
             );
         }

@@ -1,7 +1,7 @@
 //! What the sweeps are: steps, reads and tensors, against the graph.
 
 use stripmill::graph::{Axis, NodeId, TensorId, Window};
-use stripmill::plan::{PhasePlan, TurnInstr};
+use stripmill::plan::{Panel, PhasePlan, TurnInstr};
 use stripmill::sweep::Work;
 
 use super::Faults;
@@ -240,9 +240,11 @@ fn without_sink(phase: &mut PhasePlan, s: usize) {
     let down = |step: &mut usize| *step -= usize::from(*step > s);
     phase.sweep.steps.remove(s);
     phase.pace.remove(s);
-    for panel in &mut phase.panels {
+    let without = |mut panel: Panel| {
         panel.owned.remove(s);
-    }
+        panel
+    };
+    phase.panels = phase.panels.iter().map(without).collect();
     for rows in &mut phase.sweep.rows {
         rows.readers.retain(|r| r.0 != s);
         rows.readers.iter_mut().for_each(|r| down(&mut r.0));
