@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use stripmill::func::Func;
 use stripmill::kernels::{
-    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, ProgramArg, Segment,
-    Tail, Tiles, conv, depthwise, depthwise_len, packed_len, winograd, winograd_len,
+    Cols, ConvShape, Input, Isa, Out, PackedConv, Phase, Program, ProgramArg, Segment, Tail, Tiles,
+    conv, depthwise, depthwise_len, packed_len, winograd, winograd_len,
 };
 
 /// Which kernel.
