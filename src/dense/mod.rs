@@ -12,6 +12,7 @@ mod conv;
 mod elementwise;
 mod generate;
 mod index;
+mod interp;
 mod linear;
 mod movement;
 mod norm;
@@ -24,6 +25,7 @@ mod shape;
 mod value;
 mod window;
 
+pub use interp::{Coordinate, Interp, InterpMode, NearestRound};
 pub use scalar::{func, scalar};
 pub use value::{DType, Data, DataMut, DataRef, Value, View, ViewMut};
 pub use window::Window;
@@ -182,6 +184,15 @@ pub fn windows(op: &Op, size: &[u64], lengths: &[u64]) -> Result<Vec<Window>> {
         }
     };
     Ok(named(op, work_out())?.windows)
+}
+
+/// How `op`, a `Resize` or `Upsample`, interpolates along each axis of its first input.
+///
+/// # Errors
+/// As [`infer`].
+pub fn resizes(op: &Op, inputs: &[Option<Fact<'_>>]) -> Result<Vec<Interp>> {
+    let inputs = Inputs::of_facts(inputs);
+    named(op, inputs.and_then(|inputs| resize::axes(op, &inputs)))
 }
 
 /// Whether the operator `kind` is known.

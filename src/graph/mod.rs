@@ -7,16 +7,15 @@
 
 mod expr;
 mod fuse;
-mod interp;
 mod op;
 mod reach;
 mod rows;
 mod weight;
 mod winograd;
 
+pub use crate::dense::{Coordinate, Interp, InterpMode, NearestRound};
 pub use expr::{Arg, Expr, Inst};
 pub use fuse::fuse;
-pub use interp::{Coordinate, Interp, InterpMode, NearestRound};
 pub use op::{Conv, Gather, Moments, Op, Pool, PoolKind};
 pub use reach::{Field, Reach, reach, receptive_field};
 pub use rows::{Axis, Border, Window};

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::interp::Interp;
+use crate::dense::Interp;
 
 /// What a tap outside the image reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

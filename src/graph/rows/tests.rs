@@ -1,7 +1,7 @@
 //! Windows against brute force over [`Axis::tap`], for all small parameters.
 
-use super::super::interp::{Coordinate, InterpMode, NearestRound};
 use super::*;
+use crate::dense::{Coordinate, InterpMode, NearestRound};
 
 /// The positions that output `o` reads.
 fn reads(axis: &Axis, o: u64) -> impl Iterator<Item = u64> + '_ {

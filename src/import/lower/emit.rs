@@ -114,6 +114,15 @@ impl Emit {
         op: &dense::Op,
         args: &[Option<Item>],
     ) -> Result<Vec<(DType, Vec<u64>)>> {
+        self.with_facts(args, |facts| dense::infer(op, facts))
+    }
+
+    /// What `f` finds out from all that is known of `args`.
+    pub(super) fn with_facts<T>(
+        &self,
+        args: &[Option<Item>],
+        f: impl FnOnce(&[Option<Fact<'_>>]) -> Result<T>,
+    ) -> Result<T> {
         let shapes: Vec<_> = args
             .iter()
             .map(|a| a.as_ref().map(|a| self.shape(a)))
@@ -130,7 +139,7 @@ impl Emit {
                 value,
             })
         });
-        dense::infer(op, &facts.collect::<Vec<_>>())
+        f(&facts.collect::<Vec<_>>())
     }
 
     // nodes

@@ -97,6 +97,20 @@ impl Interp {
         (inside(i), w)
     }
 
+    /// Whether every output is the input of its position.
+    pub fn is_identity(&self) -> bool {
+        // at this scale no mode shifts a coordinate
+        self.scale == 1.0
+            && self.input == self.output
+            && self.coordinate != Coordinate::TfCropAndResize
+    }
+
+    /// Whether output `o` falls outside the input, where `tf_crop_and_resize` extrapolates.
+    pub fn extrapolates(&self, o: u64) -> bool {
+        let inside = 0.0..=self.input as f32 - 1.0;
+        self.coordinate == Coordinate::TfCropAndResize && !inside.contains(&self.coordinate(o))
+    }
+
     /// How much the filter is widened: below 1 where antialiasing shrinks.
     fn squeeze(&self) -> f32 {
         if self.antialias {
