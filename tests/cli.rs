@@ -357,6 +357,7 @@ fn wrong_arguments_are_code_2() {
         &run("--input in.png"),
         "plan x.onnx --size 10",
         "run m --input a --output b --memory 1X",
+        "run m --input a --output b --conv winograd",
     ] {
         let out = desk.stripmill(arguments);
         assert_eq!(
@@ -890,6 +891,54 @@ fn a_bench_gives_what_a_run_gives() {
     let peak = |file: &str| desk.json(file)["peak_rss_bytes"].as_u64().unwrap();
     let (one, many) = (peak("one.json"), peak("many.json"));
     assert!(many <= one + (1 << 20), "{one} {many}");
+}
+
+/// The three ways to compute convolutions: near each other, of different bits, and the same ones for
+/// `run` and `bench`.
+#[test]
+fn convolutions_are_computed_as_told() {
+    let desk = Desk::new();
+    let conv =
+        |from, weight, to| Node::new("Conv", &[from, weight], &[to]).ints("pads", &[1, 1, 1, 1]);
+    let weight = |name, [cout, cin]: [u64; 2]| {
+        let values = Rng::new(cin).values(9 * cin * cout, 0.2);
+        Tensor::f32(name, &[cout as i64, cin as i64, 3, 3], &values)
+    };
+    desk.onnx(
+        "net.onnx",
+        Graph {
+            node: vec![conv("x", "first", "wide"), conv("wide", "last", "y")],
+            initializer: vec![weight("first", [16, 3]), weight("last", [9, 16])],
+            input: vec![ValueInfo::f32("x", &IMAGE)],
+            output: vec![ValueInfo::f32("y", &[-1, 9, -1, -1])],
+            ..Graph::default()
+        },
+    );
+    desk.npy(
+        "in.npy",
+        &[1, 3, 50, 70],
+        &Rng::new(6).values(3 * 50 * 70, 1.0),
+    );
+    let mut made = Vec::new();
+    for how in ["direct", "auto", "fast"] {
+        let files = "net.onnx --input in.npy";
+        desk.ok(&format!("run {files} --output {how}.npy --conv {how}"));
+        desk.ok(&format!(
+            "bench {files} --output b.npy --conv {how} --size 50x70 --runs 1"
+        ));
+        let values = desk.read_npy(&format!("{how}.npy")).1;
+        assert!(desk.read_npy("b.npy").1 == values, "{how}");
+        made.push(values);
+    }
+    desk.ok("run net.onnx --input in.npy --output default.npy");
+    assert!(desk.read_npy("default.npy").1 == made[1]);
+    let most = made[0].iter().fold(0f32, |m, v| m.max(v.abs()));
+    for other in &made[1..] {
+        let off = other.iter().zip(&made[0]).map(|(a, b)| (a - b).abs());
+        let off = off.fold(0.0, f32::max);
+        assert!(off > 0.0 && off < 1e-4 * most, "{off} of {most}");
+    }
+    assert!(made[1] != made[2]);
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::time::Instant;
 use serde::Serialize;
 use stripmill::Result;
 use stripmill::exec::{Drain, Engine, Feed};
-use stripmill::import::Model;
 use stripmill::io::PendingFile;
 use stripmill::kernels::Isa;
 use stripmill::plan;
@@ -17,6 +16,7 @@ use stripmill::plan;
 use super::arrays::{self, Output};
 use super::files::named;
 use super::interrupt;
+use super::model::ModelArgs;
 use super::profile::{self, Profile};
 use super::size::{ImageSize, bytes};
 use super::stats::Stats;
@@ -24,8 +24,8 @@ use super::tiling::TilingArgs;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// An ONNX file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// The size of the images: HxW, or CxHxW where the model leaves the channels open
     #[arg(long, value_name = "HxW")]
     size: ImageSize,
@@ -69,7 +69,7 @@ pub(super) fn bench(args: &Args) -> Result<ExitCode> {
         .map(|path| PendingFile::create(path))
         .transpose()?;
     let isa = Isa::detect()?;
-    let model = Model::open(&args.model)?;
+    let model = args.model.open()?;
     let graph = args.size.graph(&model)?;
     drop(model);
     let name = |&id: &_| graph.tensor(id).name.as_str();

@@ -5,6 +5,7 @@ mod bench;
 mod files;
 mod inspect;
 mod interrupt;
+mod model;
 mod plan;
 mod ports;
 mod profile;

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use serde::Serialize;
 use stripmill::Result;
 use stripmill::graph::{Graph, TensorId};
-use stripmill::import::Model;
 use stripmill::io::{FileSink, FileSource, ImageShape, PendingFile};
 use stripmill::plan::{self, Class, Home, Plan, Planner};
 
+use super::model::ModelArgs;
 use super::size::{ImageSize, bytes};
 use super::table::Table;
 use super::tiling::TilingArgs;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// An ONNX file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// The size of the images: HxW, or CxHxW where the model leaves the channels open
     #[arg(long, value_name = "HxW")]
     size: ImageSize,
@@ -46,7 +46,7 @@ pub(super) fn plan(args: &Args) -> Result<ExitCode> {
         .as_ref()
         .map(|path| PendingFile::create(path))
         .transpose()?;
-    let model = Model::open(&args.model)?;
+    let model = args.model.open()?;
     let graph = args.size.graph(&model)?;
     let options = args.tiling.options(files(&graph));
     let planner = Planner::new(&graph, &options)?;

@@ -7,13 +7,13 @@ use std::time::Instant;
 use serde::Serialize;
 use stripmill::Result;
 use stripmill::exec::Engine;
-use stripmill::import::Model;
 use stripmill::io::{PendingFile, check_scratch};
 use stripmill::kernels::Isa;
 use stripmill::plan;
 
 use super::files::FileArgs;
 use super::interrupt;
+use super::model::ModelArgs;
 use super::ports::{self, Given, Taken};
 use super::profile::{self, Profile};
 use super::progress::{Progress, Show};
@@ -22,8 +22,8 @@ use super::tiling::TilingArgs;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// An ONNX file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     #[command(flatten)]
     files: FileArgs,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         .map(|path| PendingFile::create(path))
         .transpose()?;
     let isa = Isa::detect()?;
-    let model = Model::open(&args.model)?;
+    let model = args.model.open()?;
     let mut inputs = args.files.open(&model)?;
     let graph = ports::graph(&model, &inputs)?;
     drop(model);
